@@ -26,7 +26,6 @@ if _TYPE_CHECKING:
     from hitherto.core.policy.presets import (
         balanced,
         chunks,
-        compact,
         native,
         none,
         redact,
@@ -97,7 +96,6 @@ _NAMES = {
     "hitherto.core.policy.presets": (
         "balanced",
         "chunks",
-        "compact",
         "native",
         "none",
         "redact",
@@ -224,7 +222,6 @@ __all__ = [
     "assistant",
     "balanced",
     "chunks",
-    "compact",
     "connect",
     "connect_sync",
     "native",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hitherto.cli.agent.events import schemas
+from hitherto.other_systems.session_strategies.events import schemas
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "agent-stdio.schema.json"
 

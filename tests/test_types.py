@@ -25,11 +25,11 @@ from hitherto import Policy, Scope, chunks, redact, rolling, trim
 
 trim(max_turns=3)
 trim(max_turn=3)  # wrong
-rolling(summaryThreshold=3)
-rolling(summaryTreshold=3)  # wrong
+rolling(threshold=3)
+rolling(treshold=3)  # wrong
 rolling(threshold="4")  # wrong
 chunks(bacth=3)  # wrong
-redact(trigger={"turns": 6})
+redact(trigger_turns=6)
 hitherto.open(budget=5, model_key="key", lease_timeout=30)
 hitherto.open(bugdet=5)  # wrong
 hitherto.open(budget="5")  # wrong

@@ -58,22 +58,12 @@ UNSAID = CrossSession()
 CrossSessionLike: TypeAlias = CrossSession | Way | Collection[Way]
 
 
-def cross_session_of(value: object, *, memory_injection: bool | None = None) -> CrossSession:
+def cross_session_of(value: object) -> CrossSession:
     """What a caller gave as `value`, as a `CrossSession`.
 
     None leaves everything open. One way or a collection of ways turns those on and the others off; `()` turns all off.
-    A `CrossSession` is returned as it is. `memory_injection` sets `latest` alone. Raises InvalidInput for any other
-    `value`, and if the two contradict each other.
+    A `CrossSession` is returned as it is. Raises InvalidInput for anything else.
     """
-    said = _said(value)
-    if memory_injection is None:
-        return said
-    if said.latest not in (None, memory_injection):
-        raise InvalidInput("cross_session and memory_injection say different things of 'latest'; give one of them")
-    return CrossSession(latest=bool(memory_injection)).over(said)
-
-
-def _said(value: object) -> CrossSession:
     if value is None:
         return UNSAID
     if isinstance(value, CrossSession):

@@ -26,7 +26,6 @@ from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
 from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
-from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
@@ -38,6 +37,7 @@ from hitherto.engine.context.injection import chosen, earlier_than
 from hitherto.engine.context.keep import keep, keeps
 from hitherto.engine.context.rebuild import rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
+from hitherto.engine.context.session_items import items_within
 from hitherto.engine.context.view import ViewBuilder
 from hitherto.engine.digests.fire import committed, fired, refire
 from hitherto.engine.handle import Handle
@@ -309,16 +309,31 @@ class Conversation:
         model: str | None = None,
         limit: int | None = None,
         at: int | None = None,
+        budget: int | None = None,
+        sent: bool = False,
     ) -> list[Payload]:
-        """The view as the items of an API, without any budget: first what stands for the older part, then the messages
-        in the order of the log, with placeholders where they are redacted. `limit`: only that many of the newest items.
+        """The view as the items of an API: first what stands for the older part, then the messages in the order of the
+        log, with placeholders where they are redacted. `limit`: only that many of the newest items.
 
-        Raises InvalidInput for a negative limit, NotFound for a revision that does not exist.
+        With `budget`, at most so many tokens of them, counted as `model` does: the oldest groups give way, and what
+        stands for the older part goes last. `sent` says that a model is sent them: they are kept, as contexts are,
+        where the settings say so. Both are for OpenAI's Responses alone.
+
+        Raises InvalidInput for a negative limit and for another API, InvalidBudget, NotFound for a revision that does
+        not exist.
         """
         if limit is not None and (not isinstance(cast(object, limit), int) or limit < 0):
             raise InvalidInput(f"limit is {limit!r}; give a whole number of at least 0")
-        governing = self._services.usable(policy)
-        return await ViewBuilder(self._handle).items(wire=wire, policy=governing, model=model, limit=limit, at=at)
+        governing, keeping = self._services.usable(policy), sent and at is None and keeps(self._handle)
+        if budget is None and not keeping:
+            return await ViewBuilder(self._handle).items(wire=wire, policy=governing, model=model, limit=limit, at=at)
+        if wire != RESPONSES:
+            raise InvalidInput(f"wire is {wire!r}; items within a budget are those of {RESPONSES!r}")
+        most = None if budget is None else checked_budget(budget, 0)[0]
+        items, manifest = await items_within(most, self._handle, policy=governing, model=model, limit=limit, at=at)
+        if keeping and manifest is not None:
+            await keep(self._handle, manifest)
+        return items
 
     async def injected(self, *, cross_session: CrossSessionLike | None = None) -> str | None:
         """The digest of another conversation of the scope that goes into this one's instructions ("latest" of
@@ -349,10 +364,13 @@ class Conversation:
         """The conversation's state, or None before its first append."""
         return await self._services.store.head(self.scope, self.id)
 
-    async def policy(self) -> Policy:
-        """The policy that governs a request that names none."""
+    async def policy(self, *, default: PolicyLike | None = None) -> Policy:
+        """The policy that governs a request that names none; where nothing names one either, `default` in place of
+        `balanced`. Raises InvalidPolicy."""
+        otherwise = self._services.usable(default)
         head = await self._handle.head()
-        return self._handle.governing(head, None, await self._handle.defaults(head))[0]
+        found, whose = self._handle.governing(head, None, await self._handle.defaults(head))
+        return found if otherwise is None or whose != "default" else otherwise
 
     async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
         """The log from seq `start` to `stop` (exclusive), at most its first `limit` messages. By default it is the
@@ -395,8 +413,6 @@ class Conversation:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
-        memory_strategy: PolicyLike | None = None,
-        memory_injection: bool | None = None,
     ) -> None:
         """Store the conversation's policy, how the scope's other conversations are shown in it (`cross_session`, see
         `context`), the `subject` of the facts learned from it from now on ("": the user), and what lists show of it:
@@ -406,18 +422,16 @@ class Conversation:
         own; zero means for ever. Where it is not set, the agent's applies, then the tenant's, then the setting `ttl`.
 
         What is not given stays as it is; with `policy=""` the conversation has none, and its agent's applies.
-        `memory_strategy` is another name for `policy`, and may be switches (see `MemoryStrategy`); `memory_injection`
-        switches "latest" of `cross_session` alone.
 
         A conversation that does not exist yet is created. What is stored here also replaces the policy and subject that
         this object was created with. If "latest" is switched on for a conversation that began without it, the newest
         digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
-        title, metadata or `ttl`, and for two names of the same parameter with different values.
+        title, metadata, `cross_session` or `ttl`.
         """
-        chosen, goes, injects = configured(policy, memory_strategy, memory_injection)
-        chosen_policy = self._services.usable(chosen)
+        goes = policy == ""
+        chosen_policy = None if goes else self._services.usable(policy)
         about = subject if not subject else checked_name(subject, "subject")
-        crossing = cross_session_of(cross_session, memory_injection=injects)
+        crossing = cross_session_of(cross_session)
         shown = checked_title(title)
         described = None if metadata is None else await aside(weight(metadata), metadata_json, metadata)
         kept = checked_ttl(ttl)
@@ -457,6 +471,13 @@ class Conversation:
             head, fire = await fired(self._handle, policy, replace(unit.head, finish_seq=unit.head.next_seq), unit)
             _, begun = await committed(self._handle, unit, Changes(head=head, fire=fire))
         return begun[0] if begun else None
+
+    async def start_digests(self) -> list[int]:
+        """Start what is due by now, as an append does: where others appended under another policy, or where none was
+        started. Returns the ids of the digests that began or took effect, as `AppendResult.fired` has them; empty where
+        nothing is due, and while a digest is in progress."""
+        head = await self._handle.head()  # erases what has expired
+        return [] if head.next_seq <= head.view_start else list(await refire(self._handle, round_may_end=True))
 
     async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
         """Retract the newest message and return its item; None when there is none that was not cleared.

@@ -21,7 +21,6 @@ from hitherto.core.ledger import By, Costs
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import AgentDefaults, ScopePart
 from hitherto.core.log.message import Logged, storable
-from hitherto.core.policy.memory_strategy import configured
 from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
@@ -300,28 +299,23 @@ class Memory:
         policy: PolicyLike | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
-        memory_strategy: PolicyLike | None = None,
-        memory_injection: bool | None = None,
     ) -> None:
         """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
         (`cross_session`, see `Conversation.context`), and how long messages are kept (`ttl`, see
         `Conversation.configure`). A conversation's own values come first.
 
-        What is not given stays as it is; with `policy=""` the agent has none. `memory_strategy` is another name for
-        `policy`, and may be switches (see `MemoryStrategy`); `memory_injection` switches "latest" of `cross_session`
-        alone.
+        What is not given stays as it is; with `policy=""` the agent has none.
 
         Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy, InvalidInput for an unusable
         `cross_session` or `ttl`.
         """
         tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
-        given, goes, injects = configured(policy, memory_strategy, memory_injection)
-        chosen = self._services.usable(given)
-        crossing = cross_session_of(cross_session, memory_injection=injects)
+        chosen = None if policy == "" else self._services.usable(policy)
+        crossing = cross_session_of(cross_session)
         kept = checked_ttl(ttl)
         before = await self._services.store.defaults(tenant=tenant, agent=agent)
         defaults = AgentDefaults(
-            policy=None if goes else policy_json(chosen) or before.policy,
+            policy=None if policy == "" else policy_json(chosen) or before.policy,
             cross_session=crossing.over(before.cross_session),
             ttl=before.ttl if kept is None else kept,
         )

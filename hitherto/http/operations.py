@@ -153,16 +153,17 @@ OPERATIONS = (
         Conversation,
         Right.WRITE,
         """
-        append     POST    /conversations/{conversation}/messages  repeatable
-        _retry     POST    /conversations/{conversation}/retries   repeatable
-        configure  PATCH   /conversations/{conversation}           repeatable
-        finish     POST    /conversations/{conversation}/finish    repeatable
-        pop        POST    /conversations/{conversation}/pop
-        rewind     POST    /conversations/{conversation}/rewind
-        replace    PUT     /conversations/{conversation}/items
-        clear      POST    /conversations/{conversation}/clear
-        erase      POST    /conversations/{conversation}/erase     repeatable
-        delete     DELETE  /conversations/{conversation}
+        append         POST    /conversations/{conversation}/messages  repeatable
+        _retry         POST    /conversations/{conversation}/retries   repeatable
+        configure      PATCH   /conversations/{conversation}           repeatable
+        finish         POST    /conversations/{conversation}/finish    repeatable
+        start_digests  POST    /conversations/{conversation}/digests   repeatable
+        pop            POST    /conversations/{conversation}/pop
+        rewind         POST    /conversations/{conversation}/rewind
+        replace        PUT     /conversations/{conversation}/items
+        clear          POST    /conversations/{conversation}/clear
+        erase          POST    /conversations/{conversation}/erase     repeatable
+        delete         DELETE  /conversations/{conversation}
         """,
     ),
     *_operations(

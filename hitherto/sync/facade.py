@@ -168,21 +168,13 @@ class SyncMemory(SyncMemoryBase):
         policy: PolicyLike | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
-        memory_strategy: PolicyLike | None = None,
-        memory_injection: bool | None = None,
     ) -> None:
         """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
         (`cross_session`, see `Conversation.context`), and how long messages are kept (`ttl`, see
         `Conversation.configure`). A conversation's own values come first. See `Memory.configure_agent`."""
         return self._run(
             lambda memory: memory.configure_agent(
-                tenant=tenant,
-                agent=agent,
-                policy=policy,
-                cross_session=cross_session,
-                ttl=ttl,
-                memory_strategy=memory_strategy,
-                memory_injection=memory_injection,
+                tenant=tenant, agent=agent, policy=policy, cross_session=cross_session, ttl=ttl
             )
         )
 
@@ -437,12 +429,16 @@ class SyncConversation(SyncPart[Conversation]):
         model: str | None = None,
         limit: int | None = None,
         at: int | None = None,
+        budget: int | None = None,
+        sent: bool = False,
     ) -> list[Payload]:
-        """The view as the items of an API, without any budget: first what stands for the older part, then the messages
-        in the order of the log, with placeholders where they are redacted. `limit`: only that many of the newest items.
-        See `Conversation.items`."""
+        """The view as the items of an API: first what stands for the older part, then the messages in the order of the
+        log, with placeholders where they are redacted. `limit`: only that many of the newest items. See
+        `Conversation.items`."""
         return self._run(
-            lambda conversation: conversation.items(wire=wire, policy=policy, model=model, limit=limit, at=at)
+            lambda conversation: conversation.items(
+                wire=wire, policy=policy, model=model, limit=limit, at=at, budget=budget, sent=sent
+            )
         )
 
     def injected(self, *, cross_session: CrossSessionLike | None = None) -> str | None:
@@ -466,9 +462,10 @@ class SyncConversation(SyncPart[Conversation]):
         """The conversation's state, or None before its first append. See `Conversation.head`."""
         return self._run(lambda conversation: conversation.head())
 
-    def policy(self) -> Policy:
-        """The policy that governs a request that names none. See `Conversation.policy`."""
-        return self._run(lambda conversation: conversation.policy())
+    def policy(self, *, default: PolicyLike | None = None) -> Policy:
+        """The policy that governs a request that names none; where nothing names one either, `default` in place of
+        `balanced`. Raises InvalidPolicy. See `Conversation.policy`."""
+        return self._run(lambda conversation: conversation.policy(default=default))
 
     def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
         """The log from seq `start` to `stop` (exclusive), at most its first `limit` messages. By default it is the
@@ -495,8 +492,6 @@ class SyncConversation(SyncPart[Conversation]):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
-        memory_strategy: PolicyLike | None = None,
-        memory_injection: bool | None = None,
     ) -> None:
         """Store the conversation's policy, how the scope's other conversations are shown in it (`cross_session`, see
         `context`), the `subject` of the facts learned from it from now on ("": the user), and what lists show of it:
@@ -504,14 +499,7 @@ class SyncConversation(SyncPart[Conversation]):
         See `Conversation.configure`."""
         return self._run(
             lambda conversation: conversation.configure(
-                policy=policy,
-                cross_session=cross_session,
-                subject=subject,
-                title=title,
-                metadata=metadata,
-                ttl=ttl,
-                memory_strategy=memory_strategy,
-                memory_injection=memory_injection,
+                policy=policy, cross_session=cross_session, subject=subject, title=title, metadata=metadata, ttl=ttl
             )
         )
 
@@ -521,6 +509,12 @@ class SyncConversation(SyncPart[Conversation]):
         result yet is not digested, nor is what comes after its turn began: append its result first. See
         `Conversation.finish`."""
         return self._run(lambda conversation: conversation.finish())
+
+    def start_digests(self) -> list[int]:
+        """Start what is due by now, as an append does: where others appended under another policy, or where none was
+        started. Returns the ids of the digests that began or took effect, as `AppendResult.fired` has them; empty where
+        nothing is due, and while a digest is in progress. See `Conversation.start_digests`."""
+        return self._run(lambda conversation: conversation.start_digests())
 
     def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
         """Retract the newest message and return its item; None when there is none that was not cleared. See

@@ -91,10 +91,10 @@ async def test_request_conversation_agent_and_setting(store: Store) -> None:
 
         assert not await shown()
         assert await shown("latest")
-        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, memory_injection=True)
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, cross_session=CrossSession(latest=True))
         assert await shown()
         assert not await shown(())
-        await tuesday.configure(memory_injection=False)
+        await tuesday.configure(cross_session=CrossSession(latest=False))
         assert not await shown()
         assert await shown(["triggers", "latest"])
         await tuesday.configure(cross_session="latest")
@@ -108,7 +108,7 @@ async def test_each_way_is_decided_by_itself(store: Store) -> None:
         tuesday = memory.conversation("tuesday", scope=SCOPE)
         await talked(memory, "monday", "router")
         await memory.wait_for_index()
-        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, memory_injection=True)
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, cross_session=CrossSession(latest=True))
 
         async def ways(cross_session: CrossSessionLike | None = None) -> tuple[bool, bool]:
             context = await tuesday.context(user("My router is broken."), cross_session=cross_session)
@@ -120,7 +120,7 @@ async def test_each_way_is_decided_by_itself(store: Store) -> None:
         await tuesday.configure(cross_session=CrossSession(always=False))
         assert await ways() == (True, False)
         assert await ways(CrossSession(always=True)) == (True, True)
-        await tuesday.configure(memory_injection=False)
+        await tuesday.configure(cross_session=CrossSession(latest=False))
         assert await ways() == (False, False)
 
 
@@ -132,8 +132,6 @@ async def test_anything_else_is_refused(store: Store, given: Any) -> None:
             await chat.context(user("x"), cross_session=given)
         with pytest.raises(InvalidInput, match="'latest', 'triggers', 'always'"):
             await chat.configure(cross_session=given)
-        with pytest.raises(InvalidInput, match="memory_injection"):
-            await chat.configure(cross_session=(), memory_injection=True)
 
 
 @pytest.mark.parametrize("part", ["tenant", "user", "agent"])

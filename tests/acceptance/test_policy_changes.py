@@ -13,8 +13,8 @@ from hitherto import (
     Policy,
     assistant,
     chunks,
-    compact,
     none,
+    redact,
     rolling,
     sliding_window,
     summarize,
@@ -50,7 +50,7 @@ from tests.acceptance.dialogue import (
 SUMMARIZE = summarize(4, 2)
 ROLLING = rolling(6, 2)
 TRIM = trim(4, 2)
-COMPACT = compact(4, 2)
+REDACT = redact(4, 2)
 CHUNKS = chunks(threshold=6, batch=4, context=4)
 SLIDING = sliding_window(window=8, after_seq=3)
 BY_TOKENS = token_threshold(60, 2)
@@ -187,7 +187,7 @@ async def test_summarize_then_compact(opened: Opened) -> None:
             await chat.append(*looked_up(number))
             await memory.wait_for_digests()
         assert ranges(await chat.digests()) == [(0, 7)]
-        await chat.configure(policy=COMPACT)
+        await chat.configure(policy=REDACT)
         context = await check_whole(chat, 6)
         assert context.messages[:2] == [
             {"role": "user", "content": SHADOW},
@@ -258,7 +258,7 @@ async def test_a_digest_in_progress_while_another_kind_comes_to_count(
     assert len(set(shown)) == len(shown), "no message is new to the model twice"
 
 
-ALL = [SUMMARIZE, ROLLING, TRIM, COMPACT, CHUNKS, SLIDING, BY_TOKENS, none()]
+ALL = [SUMMARIZE, ROLLING, TRIM, REDACT, CHUNKS, SLIDING, BY_TOKENS, none()]
 
 
 @pytest.mark.parametrize(("first", "second"), [*combinations_with_replacement(ALL, 2)], ids=lambda policy: policy.name)
@@ -289,10 +289,10 @@ async def test_a_preset_with_other_numbers(opened: Opened) -> None:
     """The stage is another one; what the former one did still counts."""
     model = Scripted(then=says_each)
     async with opened(model) as (memory, chat):
-        await chat.configure(policy=compact(4, 2))
+        await chat.configure(policy=redact(4, 2))
         for number in range(1, 6):
             await chat.append(*looked_up(number))
-        await chat.configure(policy=compact(6, 3))
+        await chat.configure(policy=redact(6, 3))
         context = await check_whole(chat, 6)
         assert str(context.messages).count("removed") == 3
         await chat.configure(policy=trim(6, 3))
@@ -312,7 +312,7 @@ async def test_a_preset_with_other_numbers(opened: Opened) -> None:
 async def test_a_past_context_is_rebuilt_after_the_change(opened: Opened) -> None:
     async with opened(Scripted(then=says_each)) as (memory, chat):
         made: list[hitherto.Context] = []
-        for at, policy in enumerate((CHUNKS, ROLLING, TRIM, COMPACT, SLIDING, none(), SUMMARIZE)):
+        for at, policy in enumerate((CHUNKS, ROLLING, TRIM, REDACT, SLIDING, none(), SUMMARIZE)):
             await chat.configure(policy=policy)
             for number in range(5 * at + 1, 5 * at + 6):
                 await rounds(memory, chat, [number])
@@ -321,13 +321,6 @@ async def test_a_past_context_is_rebuilt_after_the_change(opened: Opened) -> Non
             again = await chat.rebuild(context.manifest)
             assert again.request == context.request
             assert again.manifest == context.manifest
-
-
-async def test_a_policy_given_by_both_names_is_refused(opened: Opened) -> None:
-    """Which of the two is meant is not guessed."""
-    async with opened(Scripted()) as (_, chat):
-        with pytest.raises(hitherto.HithertoError):
-            await chat.configure(policy=TRIM, memory_strategy=ROLLING)
 
 
 async def test_one_redaction_after_another_counts_what_both_freed(opened: Opened) -> None:

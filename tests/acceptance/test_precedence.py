@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from hitherto import Memory, Scope, balanced, compact, rolling, summarize, trim
+from hitherto import Memory, Scope, balanced, redact, rolling, summarize, trim
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import policy_json
-from hitherto.errors import InvalidInput, InvalidPolicy, InvalidScope
+from hitherto.errors import InvalidPolicy, InvalidScope
+from hitherto.other_systems.session_strategies.memory_strategy import strategy
 from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from hitherto.wiring import Opening
@@ -28,11 +29,11 @@ def memory_on(store: Store, **options: Any) -> Opening:
 
 
 async def test_the_stronger_one_counts(store: Store) -> None:
-    async with memory_on(store, policy=compact()) as memory:
+    async with memory_on(store, policy=redact()) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await round_(chat, 1)
         context = await chat.context(asks(2))
-        assert (context.manifest.policy, context.manifest.policy_from) == (compact().to_json(), "memory")
+        assert (context.manifest.policy, context.manifest.policy_from) == (redact().to_json(), "memory")
 
         await memory.configure_agent(**AGENT, policy=TRIM)
         context = await chat.context(asks(2))
@@ -63,41 +64,36 @@ async def test_none_is_a_policy_like_any_other(store: Store) -> None:
         assert len((await chat.context(budget=PLENTY, policy=TRIM)).messages) == 16, "and nothing fired"
 
 
-async def test_the_seeds_names(store: Store) -> None:
+async def test_what_is_not_given_stays_as_it_is(store: Store) -> None:
     async with memory_on(store) as memory:
-        await memory.configure_agent(**AGENT, memory_strategy="trim:max_turns=4,keep_last_n_turns=2")
+        await memory.configure_agent(**AGENT, policy="trim:max_turns=4,keep_turns=2")
         chat = memory.conversation("c", scope=SCOPE)
         assert await chat.policy() == TRIM
         as_json: Any = ROLLING.to_json()
-        await chat.configure(memory_strategy=as_json, memory_injection=True)
+        await chat.configure(policy=as_json, cross_session=CrossSession(latest=True))
         assert await chat.policy() == ROLLING
         head = await chat.head()
         assert head is not None
         assert head.cross_session == CrossSession(latest=True)
-        await chat.configure(memory_injection=False)
+        await chat.configure(cross_session=CrossSession(latest=False))
         head = await chat.head()
         assert head is not None
-        assert (head.cross_session, head.policy) == (CrossSession(latest=False), policy_json(ROLLING)), (
-            "what is not given stays as it is"
-        )
+        assert (head.cross_session, head.policy) == (CrossSession(latest=False), policy_json(ROLLING))
 
 
 async def test_switches_are_stored_too(store: Store) -> None:
     async with memory_on(store) as memory:
-        await memory.configure_agent(**AGENT, memory_strategy={"memorySummarization": True})
+        await memory.configure_agent(**AGENT, **strategy({"memorySummarization": True}))
         chat = memory.conversation("c", scope=SCOPE)
         assert (await chat.policy()).name == "summarize"
         trimming = {"max_turns": 4, "keep_last_n_turns": 2}
-        await chat.configure(memory_strategy={"memoryTrimming": trimming, "memoryInjection": True})
+        await chat.configure(**strategy({"memoryTrimming": trimming, "memoryInjection": True}))
         assert await chat.policy() == TRIM
         head = await chat.head()
         assert head is not None
         assert head.cross_session == CrossSession(latest=True)
-        await chat.configure(memory_strategy={"memoryInjection": False})
+        await chat.configure(**strategy({"memoryInjection": False}))
         assert await chat.policy() == TRIM
-        for wrong in ({"memoryTrimming": True, "memoryCompacting": True}, {}):
-            with pytest.raises(InvalidInput):
-                await chat.configure(memory_strategy=wrong)
 
 
 async def test_a_policy_that_goes(store: Store) -> None:
@@ -110,10 +106,8 @@ async def test_a_policy_that_goes(store: Store) -> None:
         await chat.configure(policy="")
         assert await chat.policy() == TRIM
         assert await memory.conversation("c", scope=SCOPE).policy() == TRIM
-        await memory.configure_agent(**AGENT, memory_strategy="")
+        await memory.configure_agent(**AGENT, policy="")
         assert await chat.policy() == ROLLING
-        with pytest.raises(InvalidInput, match="one of them"):
-            await chat.configure(policy="", memory_strategy="trim")
 
 
 async def test_an_agents_policy_is_for_its_tenant_and_name_only(store: Store) -> None:
@@ -218,7 +212,6 @@ async def test_the_policy_of_a_context_is_the_one_it_is_rebuilt_with(store: Stor
 async def test_an_unusable_policy_is_refused_wherever_it_is_given(store: Store, policy: Any) -> None:
     ways: list[Callable[[Memory], Any]] = [
         lambda memory: memory.configure_agent(**AGENT, policy=policy),
-        lambda memory: memory.configure_agent(**AGENT, memory_strategy=policy),
         lambda memory: memory.conversation("c", scope=SCOPE).configure(policy=policy),
         lambda memory: memory.conversation("c", scope=SCOPE).append(asks(1), policy=policy),
         lambda memory: memory.conversation("c", scope=SCOPE).context(asks(1), policy=policy),

@@ -140,7 +140,7 @@ async def test_what_the_budget_left_out(opened: Opened) -> None:
 
 
 async def test_a_redacted_result(opened: Opened) -> None:
-    async with opened(Scripted(), of=redact(trigger=1, keep=1)) as (_, chat):
+    async with opened(Scripted(), of=redact(trigger_turns=1, keep=1)) as (_, chat):
         for number in (1, 2, 3):
             await chat.append(*looked_up(number))
         row = (await chat.digests())[0]

@@ -14,10 +14,9 @@ import hitherto
 from hitherto import Memory
 from hitherto.http.client.remote import RemoteMemory
 from hitherto.http.operations import TENANT
-from hitherto.http.server.app import create_app
+from hitherto.http.server.app import MorePaths, create_app
 from hitherto.http.server.callers import Limits
 from hitherto.http.server.serve import server
-from hitherto.integrations.agents.setup import AgentSetup
 from tests.conftest import SCOPE
 
 LIMITS = Limits(requests=None, size=2**24, seconds=60.0)
@@ -30,10 +29,10 @@ async def serving(
     keys: bool = True,
     limits: Limits = LIMITS,
     origins: Sequence[str] = (),
-    agents: AgentSetup | None = None,
+    more: MorePaths | None = None,
 ) -> AsyncGenerator[str]:
     """The address of a service on the memory."""
-    app = create_app(memory, keys=keys, limits=limits, origins=origins, agents=agents)
+    app = create_app(memory, keys=keys, limits=limits, origins=origins, more=more)
     at = socket.create_server(("127.0.0.1", 0))
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=at.detach())
     made = server(app, grace=1)

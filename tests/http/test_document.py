@@ -14,8 +14,9 @@ from openapi_spec_validator import validate
 from hitherto import Memory, assistant, chunks, user
 from hitherto.http.operations import AGENT, POLICY, USER
 from hitherto.http.server.app import application
-from hitherto.integrations.agents.providers import Provider
-from hitherto.integrations.agents.setup import agent_setup
+from hitherto.other_systems.agent_service.providers import Provider
+from hitherto.other_systems.agent_service.setup import agent_setup
+from hitherto.other_systems.paths import paths
 from tests.conftest import SCOPE
 from tests.engine.test_verbs import rounds
 from tests.http.serving import serving
@@ -28,7 +29,7 @@ UNCHECKED = {
 
 
 def test_it_is_one_that_generators_can_read() -> None:
-    document = application().openapi()
+    document = application(paths().add).openapi()
     validate(document)
     schemas = document["components"]["schemas"]
     assert {name: one["title"] for name, one in schemas.items()} == {name: name for name in schemas}
@@ -75,7 +76,7 @@ async def check(memory: Memory, folder: Path, known: dict[str, object], *words: 
             configurations=[{"agent_id": SCOPE.agent, "resources": ["memory"], "model": "big"}],
             providers={"openai": Provider(base_url=model.url, api_key="none")},
         )
-        async with serving(memory, agents=agents) as url:
+        async with serving(memory, more=paths(agents)) as url:
             told = await schemathesis(url, made.secret, settings, *words)
         assert not told, told
         assert model.asked

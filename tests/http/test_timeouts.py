@@ -14,7 +14,7 @@ import hitherto
 from hitherto import Memory, user
 from hitherto.engine.log import erase_scope
 from hitherto.errors import TimedOut
-from hitherto.http.server.other_systems import agent_runs
+from hitherto.other_systems.chat_store import agent_runs
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
 

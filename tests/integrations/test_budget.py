@@ -17,10 +17,10 @@ from hitherto import Memory
 from hitherto.core.policy.presets import chunks, rolling, sliding_window, trim
 from hitherto.core.policy.render import ShadowTurn
 from hitherto.errors import InvalidBatch, InvalidBudget
-from hitherto.integrations.openai_agents import (
+from hitherto.integrations.openai_agents import HithertoSession
+from hitherto.other_systems.session_strategies.sessions import (
     CompactingSession,
     DefaultSession,
-    HithertoSession,
     SummarizingSession,
     TrackingCompactingSession,
     TrimmingSession,

@@ -11,7 +11,8 @@ from agents import Runner
 from agents.memory import OpenAIResponsesCompactionSession
 
 from hitherto import Memory
-from hitherto.integrations.openai_agents import HithertoSession, TrimmingSession
+from hitherto.integrations.openai_agents import HithertoSession
+from hitherto.other_systems.session_strategies.sessions import TrimmingSession
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, dialogue, kinds, payloads, planner, questions, says
 

@@ -16,8 +16,8 @@ from hitherto.core.context.expansion import LEAD
 from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.integrations.conversation_tools import RECORD, ConversationTools, conversation_tools
 from hitherto.integrations.document_tools import MOST
-from hitherto.integrations.openai_agents import SummarizingSession
 from hitherto.integrations.openai_agents import conversation_tools as sdk_tools
+from hitherto.other_systems.session_strategies.sessions import SummarizingSession
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.store.store import Store
 from tests.conftest import SCOPE

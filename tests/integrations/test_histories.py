@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitherto.errors import InvalidBatch
-from hitherto.integrations.openai_agents import CompactingSession, HithertoSession, SummarizingSession, TrimmingSession
+from hitherto.integrations.openai_agents import HithertoSession
+from hitherto.other_systems.session_strategies.sessions import CompactingSession, SummarizingSession, TrimmingSession
 from tests.conftest import SCOPE
 from tests.databases import Databases
 from tests.engine.logs import logs

@@ -88,7 +88,7 @@ async def test_it_begins_with_the_context(agents: Agents) -> None:
     await long.append(
         user("My bicycle is the green one."), *(assistant(f"Of the sea, {at}. " * 20) for at in range(60))
     )
-    await agents("Which bicycle is mine?", said("Green."), name="long", memory_strategy="balanced", budget=2_000)
+    await agents("Which bicycle is mine?", said("Green."), name="long", policy="balanced", budget=2_000)
     assert any("green one" in text for text in texts(agents.asked[0]))
     assert len(texts(agents.asked[0])) < 40
 

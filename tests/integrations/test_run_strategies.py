@@ -1,4 +1,4 @@
-"""Under which memory strategy `run_agent` runs, and what that freed."""
+"""Under which policy `run_agent` runs, and what that freed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from hitherto import CrossSession, summarize, trim
 from hitherto.errors import InvalidInput, InvalidPolicy
 from hitherto.integrations.openai_agents import AgentSpec
+from hitherto.other_systems.session_strategies.memory_strategy import strategy
 from tests.conftest import SCOPE
 from tests.integrations.running import Agents, texts
 from tests.providers.models.endpoint import said
@@ -16,23 +18,21 @@ from tests.providers.models.endpoint import said
 async def test_precedence(agents: Agents) -> None:
     """Request, conversation, agent, and in the end everything."""
     chat = agents.memory.conversation("c", scope=SCOPE)
-    spec = AgentSpec(name="helper", model="small", memory_strategy="memoryTrimming")
+    spec = AgentSpec(name="helper", model="small", policy="trim")
     assert (await agents("1", said("a"))).run.strategy == "none"
     await agents.memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="rolling")
     assert (await agents("2", said("a"))).run.strategy == "rolling"
     assert (await agents("3", said("a"), spec=spec)).run.strategy == "trim"
-    await chat.configure(memory_strategy="summarize")
+    await chat.configure(policy="summarize")
     assert (await agents("4", said("a"), spec=spec)).run.strategy == "summarize"
-    compacting = {"memoryCompacting": {"trigger": 2, "keep": 1}}
-    assert (await agents("5", said("a"), spec=spec, memory_strategy=compacting)).run.strategy == "redact"
-    assert (await agents("6", said("a"), spec=spec)).run.strategy == "summarize", "a request's strategy is its own"
+    assert (await agents("5", said("a"), spec=spec, policy="redact:trigger_turns=2,keep=1")).run.strategy == "redact"
+    assert (await agents("6", said("a"), spec=spec)).run.strategy == "summarize", "a request's policy is its own"
 
 
 async def test_what_a_run_freed(agents: Agents) -> None:
-    trimming = {"memoryTrimming": {"max_turns": 3, "keep_last_n_turns": 1}}
+    trimming = trim(3, keep_turns=1)
     freed = [
-        (await agents(f"Question {at}", said("An answer of some words."), memory_strategy=trimming)).run.freed
-        for at in range(4)
+        (await agents(f"Question {at}", said("An answer of some words."), policy=trimming)).run.freed for at in range(4)
     ]
     assert [one > 0 for one in freed] == [False, False, True, False]
     assert "Question 0" not in texts(agents.asked[0])
@@ -41,11 +41,10 @@ async def test_what_a_run_freed(agents: Agents) -> None:
 
 
 async def test_what_summaries_free_is_counted_once(agents: Agents) -> None:
-    strategy = {"memorySummarization": {"context_limit": 2, "keep_last_n_turns": 1}}
     freed, size = 0, 0
     for at in range(4):
         outcome = await agents(
-            f"Question {at}.", said("An answer of quite some words. " * 20), memory_strategy=strategy
+            f"Question {at}.", said("An answer of quite some words. " * 20), policy=summarize(2, keep_turns=1)
         )
         freed += outcome.run.freed
         await agents.memory.wait_for_digests()
@@ -54,13 +53,13 @@ async def test_what_summaries_free_is_counted_once(agents: Agents) -> None:
 
 
 async def test_memory_injection(agents: Agents) -> None:
-    rolling = {"memorySummarization": {"context_limit": 2, "keep_last_n_turns": 1}}
+    summary = summarize(2, keep_turns=1)
     for at in range(3):
-        await agents(f"My bicycle has number {at}.", said("Noted."), name="monday", memory_strategy=rolling)
+        await agents(f"My bicycle has number {at}.", said("Noted."), name="monday", policy=summary)
     await agents.memory.wait_for_digests()
-    spec = AgentSpec(name="helper", model="small", instructions="Be brief.", memory_injection=True)
-    off = {"memoryInjection": False}
-    outcome = await agents("Hello.", said("Hi."), spec=spec, name="tuesday", memory_strategy=off)
+    spec = AgentSpec(name="helper", model="small", instructions="Be brief.", cross_session=CrossSession(latest=True))
+    off = CrossSession(latest=False)
+    outcome = await agents("Hello.", said("Hi."), spec=spec, name="tuesday", cross_session=off)
     assert texts(agents.asked[0])[0] == "Be brief."
     assert not outcome.run.injection
     outcome = await agents("Hello.", said("Hi."), spec=spec, name="wednesday")
@@ -69,7 +68,7 @@ async def test_memory_injection(agents: Agents) -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "error"),
+    ("given", "error"),
     [
         ({"memoryTrimming": True, "memoryCompacting": True}, InvalidInput),
         ({"memoryTrimming": {"turns": 1}}, InvalidPolicy),
@@ -84,7 +83,6 @@ async def test_memory_injection(agents: Agents) -> None:
     ],
     ids=repr,
 )
-async def test_wrong_strategies(agents: Agents, strategy: Any, error: type[Exception]) -> None:
+def test_wrong_strategies(given: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        await agents("Hello.", said("Never."), memory_strategy=strategy)
-    assert await agents.runs() == []
+        strategy(given)

@@ -13,10 +13,10 @@ from agents.testing import ModelStep, ScriptedModel
 
 from hitherto import Memory, Scope
 from hitherto.errors import InvalidScope
-from hitherto.integrations.openai_agents import (
+from hitherto.integrations.openai_agents import HithertoSession
+from hitherto.other_systems.session_strategies.sessions import (
     CompactingSession,
     DefaultSession,
-    HithertoSession,
     SummarizingSession,
     TrackingCompactingSession,
     TrimmingSession,

@@ -10,15 +10,15 @@ import pytest
 from agents import Runner
 
 import hitherto
-from hitherto import Memory
+from hitherto import CrossSession, Memory
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.policy.presets import compact, native, none, summarize, trim
+from hitherto.core.policy.presets import native, none, redact, summarize, trim
 from hitherto.errors import InvalidPolicy, ModelUnavailable
-from hitherto.integrations.openai_agents import (
+from hitherto.integrations.openai_agents import HithertoSession
+from hitherto.other_systems.session_strategies.sessions import (
     CompactingSession,
     DefaultSession,
     Freed,
-    HithertoSession,
     SummarizingSession,
     TrackingCompactingSession,
     TrimmingSession,
@@ -197,8 +197,8 @@ async def test_tracking_tells_per_turn_what_it_freed(memory: Memory) -> None:
         (DefaultSession, none()),
         (TrimmingSession, trim()),
         (SummarizingSession, summarize()),
-        (CompactingSession, compact()),
-        (TrackingCompactingSession, compact()),
+        (CompactingSession, redact()),
+        (TrackingCompactingSession, redact()),
     ],
 )
 async def test_each_runs_by_its_name_alone(memory: Memory, make: Any, policy: Any) -> None:
@@ -214,7 +214,6 @@ async def test_each_runs_by_its_name_alone(memory: Memory, make: Any, policy: An
         (TrimmingSession, {"max_turns": 0}),
         (TrimmingSession, {"max_turns": "4"}),
         (SummarizingSession, {"context_limit": 3, "keep_last_n_turns": 4}),
-        (SummarizingSession, {"limit": 0}),
         (CompactingSession, {"trigger": {"turns": 2}, "keep": 9}),
         (CompactingSession, {"trigger": {"tokens": 2}}),
         (CompactingSession, {"trigger": 0}),
@@ -247,7 +246,7 @@ async def test_memory_of_an_earlier_conversation_goes_into_the_instructions() ->
         await dialogue(earlier, 2)
 
         for enabled in (False, True):
-            await memory.conversation("dinner", scope=SCOPE).configure(memory_injection=enabled)
+            await memory.conversation("dinner", scope=SCOPE).configure(cross_session=CrossSession(latest=enabled))
             session = DefaultSession("dinner", memory, scope=SCOPE)
             agent, model = planner([[says("Fish.")]], instructions=session.instructions("You plan dinners."))
             await Runner.run(agent, "What can I eat?", session=session, run_config=QUIET)

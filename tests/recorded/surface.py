@@ -10,19 +10,21 @@ from typing import Any
 
 import hitherto
 from hitherto.http.server.app import application
+from hitherto.other_systems.paths import paths
 
 FILE = Path(__file__).parent / "surface.json"
 
 
 def surface() -> dict[str, Any]:
-    """The public names in order; of each path and method, and of each schema, a hash of what the document says."""
-    document = application().openapi()
-    paths: Mapping[str, Mapping[str, Any]] = document["paths"]
+    """The public names in order; of each path and method, other systems' too, and of each schema, a hash of what the
+    document says."""
+    document = application(paths().add).openapi()
+    operations: Mapping[str, Mapping[str, Any]] = document["paths"]
     return {
         "names": list(hitherto.__all__),
         "operations": {
             f"{method.upper()} {path}": _hash(operation)
-            for path, methods in paths.items()
+            for path, methods in operations.items()
             for method, operation in methods.items()
         },
         "schemas": {name: _hash(schema) for name, schema in document["components"]["schemas"].items()},

@@ -18,7 +18,7 @@ from hitherto.core.run import Run, RunEvent
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import NotFound
-from hitherto.integrations.run_events import run_json
+from hitherto.other_systems.session_strategies.run_events import run_json
 
 _GONE = "erased with a message of the run"
 _AGENT = "Name the agent that ran with --agent."

@@ -10,11 +10,11 @@ import typer
 
 from hitherto import logs
 from hitherto.cli import options
-from hitherto.cli.agent.files import configuration_in, tools_in
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.service.worker import LogFormat, open_memory
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
+from hitherto.other_systems.agent_files import configuration_in, tools_in
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
 from hitherto.wiring import IN_MEMORY
@@ -24,8 +24,8 @@ log = logs.logger("hitherto.http")
 if TYPE_CHECKING:
     from socket import socket
 
-    from hitherto.integrations.agents import AgentConfiguration
-    from hitherto.integrations.agents.setup import AgentSetup
+    from hitherto.http.server.app import MorePaths
+    from hitherto.other_systems.agent_service import AgentConfiguration
 
 
 def serve(
@@ -41,12 +41,18 @@ def serve(
     ] = False,
     agent: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="The configuration of an agent that runs at /agent/run. Can be repeated."),
+        typer.Option(
+            metavar="FILE",
+            help="The configuration of an agent that runs at /agent/run, with --other-systems. Can be repeated.",
+        ),
     ] = None,
     tools: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A Python file with TOOLS, a list of tools that configurations can name."),
     ] = None,
+    other_systems: Annotated[
+        bool, typer.Option("--other-systems", help="Serve the paths of other systems too, for clients that call them.")
+    ] = False,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Leave digests and indexing to `hitherto worker`.")
     ] = False,
@@ -73,13 +79,20 @@ def serve(
         from hitherto.http.server.serve import listening
     except ImportError as error:
         raise InvalidInput(f"the service needs {error.name}: pip install 'hitherto[server]'") from error
+    if (agent or tools) and not other_systems:
+        raise InvalidInput("agents run at /agent/run, which is a path of another system: add --other-systems")
     configurations = [configuration_in(file) for file in agent or []]
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
-    uvloop.run(_serve(settings, listening(settings), configurations, tools))
+    uvloop.run(_serve(settings, listening(settings), configurations, tools, other_systems=other_systems))
 
 
 async def _serve(
-    settings: Settings, at: socket, configurations: Sequence[AgentConfiguration], tools: Path | None
+    settings: Settings,
+    at: socket,
+    configurations: Sequence[AgentConfiguration],
+    tools: Path | None,
+    *,
+    other_systems: bool,
 ) -> None:
     from hitherto.http.server.serve import needs_keys
     from hitherto.http.server.serve import serve as serve_memory
@@ -94,13 +107,16 @@ async def _serve(
         async with await open_memory(
             settings, watch_of(settings), row_security=keys or settings.row_security
         ) as memory:
-            await serve_memory(memory, settings, at, keys=keys, agents=_agent_setup(memory, configurations, tools))
+            more = _more_paths(memory, configurations, tools) if other_systems else None
+            await serve_memory(memory, settings, at, keys=keys, more=more)
     log.info("Service stopped")
 
 
-def _agent_setup(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> AgentSetup | None:
-    if not configurations:
-        return None
-    from hitherto.integrations.agents.setup import agent_setup
+def _more_paths(memory: Memory, configurations: Sequence[AgentConfiguration], tools: Path | None) -> MorePaths:
+    from hitherto.other_systems.paths import paths
 
-    return agent_setup(memory, tenant=LOCAL_TENANT, configurations=configurations, tools=tools_in(tools))
+    if not configurations:
+        return paths()
+    from hitherto.other_systems.agent_service.setup import agent_setup
+
+    return paths(agent_setup(memory, tenant=LOCAL_TENANT, configurations=configurations, tools=tools_in(tools)))

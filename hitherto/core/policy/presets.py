@@ -1,8 +1,4 @@
-"""The named policies (presets), and their form on the command line.
-
-Each has defaults, so that it runs by its name alone. Names that other systems use for a parameter are aliases:
-`rolling(summary_threshold=40)` is `rolling(threshold=40)`, and so is `summaryThreshold`.
-"""
+"""The named policies (presets), and their form on the command line. Each has defaults, so that it runs by its name."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import Any, ParamSpec, TypeAlias, cast
 
 from hitherto.core.policy.action import Chunk, Compact, Drop, Redact, Summarize
 from hitherto.core.policy.component import quoted
@@ -19,61 +15,40 @@ from hitherto.core.policy.keep import LastFraction, LastMessages, LastTurns, Win
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.render import Prefix, Recalled, ShadowTurn, SystemMessage
 from hitherto.core.policy.trigger import Fraction, Messages, Seq, Tokens, Turns, Undigested
-from hitherto.errors import InvalidInput, InvalidPolicy
+from hitherto.errors import InvalidPolicy
 
 Preset = Callable[..., Policy]
 
 PRESETS: dict[str, Preset] = {}
 """The presets by name, in the order of the design's table."""
 
-ALIASES: dict[str, dict[str, str]] = {}
-"""Per preset, the aliases of its parameters, with our names for them."""
-
-RENAMED = {"compact": "redact"}
-"""Other names of presets."""
-
 _Parameters = ParamSpec("_Parameters")
 
 
-def _preset(**aliases: str) -> Callable[[Callable[_Parameters, Policy]], Callable[_Parameters, Policy]]:
-    """Registers a preset whose parameters can also be given by the names in `aliases`. The aliases that are valid
-    Python names are in the preset's signature as a TypedDict, for type checkers."""
+def _preset(make: Callable[_Parameters, Policy]) -> Callable[_Parameters, Policy]:
+    """Registers a preset. What is wrong with its parameters is an InvalidPolicy that names the preset."""
+    name = make.__name__
+    known = list(inspect.signature(make).parameters)
 
-    def mark(make: Callable[_Parameters, Policy]) -> Callable[_Parameters, Policy]:
-        name = make.__name__
-        known = [one.name for one in inspect.signature(make).parameters.values() if one.kind is not one.VAR_KEYWORD]
+    @wraps(make)
+    def named(*given: _Parameters.args, **by_name: _Parameters.kwargs) -> Policy:
+        for word in by_name:
+            if word not in known:
+                there = ", ".join(known) or "none"
+                raise InvalidPolicy(f"policy {name!r} has no parameter {quoted(word)}; it has: {there}")
+            if known.index(word) < len(given):
+                raise InvalidPolicy(f"policy {name!r} is given {word!r} twice; give it once")
+        try:
+            return make(*given, **by_name)
+        except InvalidPolicy as error:
+            said = [*map(quoted, given), *(f"{word}={quoted(value)}" for word, value in by_name.items())]
+            raise InvalidPolicy(f"{name}({', '.join(said)}): {error}") from error
 
-        @wraps(make)
-        def named(*given: Any, **by_name: Any) -> Policy:
-            ours = _ours(name, known, aliases, by_name, len(given))
-            try:
-                return cast(Preset, make)(*given, **ours)
-            except InvalidPolicy as error:
-                said = [*map(quoted, given), *(f"{word}={quoted(value)}" for word, value in by_name.items())]
-                raise InvalidPolicy(f"{name}({', '.join(said)}): {error}") from error
-
-        PRESETS[name], ALIASES[name] = named, dict(aliases)
-        return cast(Callable[_Parameters, Policy], named)
-
-    return mark
-
-
-def _ours(
-    preset: str, known: list[str], aliases: Mapping[str, str], given: Mapping[str, Any], taken: int
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        ours = aliases.get(name, name)
-        if ours not in known:
-            there = ", ".join(known) or "none"
-            raise InvalidPolicy(f"policy {preset!r} has no parameter {quoted(name)}; it has: {there}")
-        if ours in found or known.index(ours) < taken:
-            raise InvalidPolicy(f"policy {preset!r} is given {ours!r} twice, once as {quoted(name)}; give it once")
-        found[ours] = value
-    return found
+    PRESETS[name] = named
+    return named
 
 
-@_preset()
+@_preset
 def balanced(max_tokens: int = 1_000, *, facts: bool = False) -> Policy:
     """The default. Contexts recall from their conversation what they do not show. Where a language model is named, all
     but the newest turns become a summary once the view takes half of the budget; those of a quarter of it stay.
@@ -94,50 +69,29 @@ DEFAULT = balanced()
 """The policy where none was chosen."""
 
 
-@_preset()
+@_preset
 def none() -> Policy:
     """Everything stays verbatim; only the budget cuts."""
     return Policy("none")
 
 
-class _SlidingWindowAliases(TypedDict, total=False):
-    memory_rolling_window_size: int
-    memory_summarize_after_seq: int
-
-
-@_preset(memory_rolling_window_size="window", memory_summarize_after_seq="after_seq")
+@_preset
 def sliding_window(
     window: int = 14,
     after_seq: int = 5,
     max_tokens: int = 1_000,
     *,
     facts: bool = False,
-    **aliases: Unpack[_SlidingWindowAliases],
 ) -> Policy:
     """A digest of the newest `window` messages, renewed at the end of every round from seq `after_seq` on.
 
-    What is older than the window leaves the digest. `memory_rolling_window_size` and `memory_summarize_after_seq` are
-    aliases.
+    What is older than the window leaves the digest.
     """
     stage = Stage(Seq(after_seq), Window(window), Summarize(max_tokens, facts=facts), Prefix())
     return Policy("sliding_window", (stage,))
 
 
-class _TokenThresholdAliases(TypedDict, total=False):
-    threshold_tokens: int
-    recent_messages_to_keep: int
-    archive_conversations: bool
-    chunk_size: int | None
-    chunk_overlap: int | None
-
-
-@_preset(
-    threshold_tokens="threshold",
-    recent_messages_to_keep="keep_messages",
-    archive_conversations="archive",
-    chunk_size="passage_tokens",
-    chunk_overlap="passage_overlap",
-)
+@_preset
 def token_threshold(
     threshold: int = 10_000,
     keep_messages: int = 10,
@@ -147,22 +101,14 @@ def token_threshold(
     facts: bool = False,
     passage_tokens: int | None = None,
     passage_overlap: int | None = None,
-    **aliases: Unpack[_TokenThresholdAliases],
 ) -> Policy:
     """Above `threshold` tokens, all but the newest `keep_messages` messages become a summary, which is archived too
-    with `archive`, in passages of `passage_tokens` tokens that share `passage_overlap` (None: as the settings say).
-    `threshold_tokens`, `recent_messages_to_keep`, `archive_conversations`, `chunk_size` and `chunk_overlap` are
-    aliases."""
+    with `archive`, in passages of `passage_tokens` tokens that share `passage_overlap` (None: as the settings say)."""
     action = Summarize(max_tokens, archive, facts, passage_tokens=passage_tokens, passage_overlap=passage_overlap)
     return Policy("token_threshold", (Stage(Tokens(threshold), LastMessages(keep_messages), action, SystemMessage()),))
 
 
-class _ChunksAliases(TypedDict, total=False):
-    SUMMARIZATION_THRESHOLD: int
-    BATCH_SIZE: int
-
-
-@_preset(SUMMARIZATION_THRESHOLD="threshold", BATCH_SIZE="batch")
+@_preset
 def chunks(
     threshold: int = 30,
     batch: int = 20,
@@ -171,126 +117,72 @@ def chunks(
     max_tokens: int = 300,
     *,
     facts: bool = True,
-    **aliases: Unpack[_ChunksAliases],
 ) -> Policy:
     """With more than `threshold` undigested messages, the oldest `batch` become a searchable chunk. The model call that
     makes it also finds facts, unless `facts` is false.
 
-    Messages that have no chunk yet stay, and at least the newest `context`. `SUMMARIZATION_THRESHOLD` and `BATCH_SIZE`
-    are aliases.
+    Messages that have no chunk yet stay, and at least the newest `context`.
     """
     stage = Stage(Undigested(threshold), LastMessages(context), Chunk(batch, max_tokens, facts), Recalled(top_k))
     return Policy("chunks", (stage,))
 
 
-class _KeepTurnsAliases(TypedDict, total=False):
-    keep_last_n_turns: int
-
-
-@_preset(keep_last_n_turns="keep_turns")
-def trim(max_turns: int = 20, keep_turns: int = 8, **aliases: Unpack[_KeepTurnsAliases]) -> Policy:
-    """At `max_turns` turns, all but the newest `keep_turns` are no longer shown.
-
-    `keep_last_n_turns` is an alias.
-    """
+@_preset
+def trim(max_turns: int = 20, keep_turns: int = 8) -> Policy:
+    """At `max_turns` turns, all but the newest `keep_turns` are no longer shown."""
     return Policy("trim", (Stage(Turns(max_turns), LastTurns(keep_turns), Drop()),))
 
 
-@_preset(keep_last_n_turns="keep_turns")
+@_preset
 def summarize(
     context_limit: int = 20,
     keep_turns: int = 5,
     max_tokens: int = 1_000,
     *,
     facts: bool = False,
-    **aliases: Unpack[_KeepTurnsAliases],
 ) -> Policy:
-    """At `context_limit` turns, all but the newest `keep_turns` become a summary, shown as a turn of its own.
-
-    `keep_last_n_turns` is an alias.
-    """
+    """At `context_limit` turns, all but the newest `keep_turns` become a summary, shown as a turn of its own."""
     stage = Stage(Turns(context_limit), LastTurns(keep_turns), Summarize(max_tokens, facts=facts), ShadowTurn())
     return Policy("summarize", (stage,))
 
 
-class _RedactAliases(TypedDict, total=False):
-    trigger: int | Mapping[str, int]
-
-
-@_preset(**{"trigger.turns": "trigger_turns", "trigger": "trigger_turns"})
-def redact(
-    trigger_turns: int = 8, keep: int = 3, calls: bool = False, at_least: int = 0, **aliases: Unpack[_RedactAliases]
-) -> Policy:
+@_preset
+def redact(trigger_turns: int = 8, keep: int = 3, calls: bool = False, at_least: int = 0) -> Policy:
     """With more than `trigger_turns` turns, tool results become placeholders, except in the newest `keep` turns.
 
-    `calls` redacts the calls' arguments too. It fires only if that frees `at_least` tokens. `trigger.turns` is an
-    alias.
+    `calls` redacts the calls' arguments too. It fires only if that frees `at_least` tokens.
     """
-    return Policy("redact", (Stage(_turns_over(trigger_turns), LastTurns(keep), Redact(calls, (), at_least)),))
+    return Policy("redact", (Stage(Turns(_more_than(trigger_turns)), LastTurns(keep), Redact(calls, (), at_least)),))
 
 
-compact = redact
-"""The preset's other name."""
+def _more_than(turns: int) -> int:
+    if not isinstance(turns, int) or isinstance(turns, bool) or turns < 1:  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
+        raise InvalidPolicy(f"trigger_turns is {quoted(turns)}; give a whole number of turns of at least 1")
+    return turns + 1
 
 
-def _turns_over(turns: object) -> Turns:
-    nested = cast(Mapping[str, object], turns) if isinstance(turns, Mapping) else {"turns": turns}
-    value = nested.get("turns")
-    if set(nested) != {"turns"} or not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InvalidPolicy(
-            f"trigger_turns is {quoted(cast(object, turns))}; give a whole number of turns of at least 1"
-        )
-    return Turns(value + 1)
-
-
-@_preset()
+@_preset
 def native(fraction: float = 0.75, keep_messages: int = 4) -> Policy:
     """At `fraction` of the model's context window, all but the newest `keep_messages` messages become the opaque item
     that the model's own endpoint makes of them."""
     return Policy("native", (Stage(Fraction(fraction), LastMessages(keep_messages), Compact()),))
 
 
-class _RollingAliases(TypedDict, total=False):
-    summaryThreshold: int
-    summaryKeepLast: int
-    summary_threshold: int
-    summary_keep_last: int
-
-
-@_preset(
-    summaryThreshold="threshold",
-    summaryKeepLast="keep_last",
-    summary_threshold="threshold",
-    summary_keep_last="keep_last",
-)
+@_preset
 def rolling(
     threshold: int = 40,
     keep_last: int = 12,
     max_tokens: int = 1_000,
     *,
     facts: bool = False,
-    **aliases: Unpack[_RollingAliases],
 ) -> Policy:
-    """With more than `threshold` messages, all but the newest `keep_last` go into a running synopsis.
-    `summaryThreshold` and `summaryKeepLast` are aliases."""
+    """With more than `threshold` messages, all but the newest `keep_last` go into a running synopsis."""
     stage = Stage(Messages(threshold), LastMessages(keep_last), Summarize(max_tokens, facts=facts), SystemMessage())
     return Policy("rolling", (stage,))
 
 
 PolicyLike: TypeAlias = Policy | str | Mapping[str, Any]
 """A policy, its name or command-line form, or its JSON, as text or parsed."""
-
-_Given = TypeVar("_Given")
-
-
-def one_of(**given: _Given | None) -> _Given | None:
-    """The value that was given under one of several names for the same parameter; None if none was. Raises InvalidInput
-    if different values were given."""
-    found = {name: value for name, value in given.items() if value is not None}
-    values = list(found.values())
-    if any(value != values[0] for value in values):
-        raise InvalidInput(f"{' and '.join(found)} are names for the same, but differ; give one of them")
-    return values[0] if values else None
 
 
 def policy_of(value: object) -> Policy | None:
@@ -319,7 +211,7 @@ def parse(text: str) -> Policy:
     """
     name, _, rest = text.strip().partition(":")
     ours = name.strip().replace("-", "_")
-    preset = PRESETS.get(RENAMED.get(ours, ours))
+    preset = PRESETS.get(ours)
     if preset is None:
         known = ", ".join(key.replace("_", "-") for key in PRESETS)
         raise InvalidPolicy(f"there is no policy named {quoted(name)}; known: {known}")

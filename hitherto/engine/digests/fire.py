@@ -32,23 +32,30 @@ _RESUMED = 5
 
 
 async def fired(
-    handle: Handle, policy: Policy, head: Head, unit: Unit, *, batch: Sequence[Logged] = ()
+    handle: Handle,
+    policy: Policy,
+    head: Head,
+    unit: Unit,
+    *,
+    batch: Sequence[Logged] = (),
+    round_may_end: bool = False,
 ) -> tuple[Head, tuple[NewDigest, ...]]:
     """The rows of the stages that are due at `head`, and the head with the frontiers of those that take effect at once.
 
-    `batch` are messages that the store does not have yet. If a user-defined trigger fails, this is logged and nothing
-    fires: the message is worth more."""
-    firings = await _planned(handle, policy, head, batch, unit)
+    `batch` are messages that the store does not have yet. Only with some, or where `round_may_end`, are the triggers
+    due that wait for the end of a round. If a user-defined trigger fails, this is logged and nothing fires: the message
+    is worth more."""
+    firings = await _planned(handle, policy, head, batch, unit, appended=round_may_end or bool(batch))
     for firing in firings:
         head = advanced(head, firing) if firing.stage.action.at_once else head
     return head, tuple(_new_digest(firing, policy, handle.services) for firing in firings)
 
 
 async def _planned(
-    handle: Handle, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit
+    handle: Handle, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit, *, appended: bool
 ) -> tuple[Firing, ...]:
     services = handle.services
-    planning = plan(policy, head, services.means, appended=bool(batch))
+    planning = plan(policy, head, services.means, appended=appended)
     conversation = handle.id
     try:
         probe = next(planning)
@@ -122,14 +129,16 @@ async def committed(handle: Handle, unit: Unit, changes: Changes) -> tuple[tuple
     return ids, begun
 
 
-async def refire(handle: Handle) -> bool:
-    """Fire the stages that are due in a conversation, such as one of which digests were superseded. Returns whether
-    there were any."""
+async def refire(handle: Handle, *, round_may_end: bool = False) -> tuple[int, ...]:
+    """Fire the stages that are due in a conversation, such as one of which digests were superseded. Returns the ids of
+    what fired."""
     async with handle.services.store.write(handle.scope, handle.id) as unit:
-        head, fire = await fired(handle, handle.governing(unit.head, None)[0], unit.head, unit)
-        if fire:
-            await committed(handle, unit, Changes(head=head, fire=fire, background=True))
-    return bool(fire)
+        policy, _ = handle.governing(unit.head, None)
+        head, fire = await fired(handle, policy, unit.head, unit, round_may_end=round_may_end)
+        if not fire:
+            return ()
+        ids, _ = await committed(handle, unit, Changes(head=head, fire=fire, background=True))
+    return ids
 
 
 async def resumed(services: Services, failed: FailedDigest) -> None:

@@ -255,7 +255,7 @@ class RemoteConversation(Conversation):
         if operation.verb == "append":
             self._policy = self._subject = None  # they are stored now
         elif operation.verb == "configure":
-            if given.get("policy", given.get("memory_strategy")) is not None:
+            if given.get("policy") is not None:
                 self._policy = None
             if given.get("subject") is not None:
                 self._subject = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -24,14 +25,9 @@ from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
 from hitherto.http.server.callers import Authentication, Limits, needs
 from hitherto.http.server.gate import RequestGate
-from hitherto.http.server.other_systems import add_other_systems
-from hitherto.http.server.other_systems.agent_runs import RUNS
 from hitherto.http.server.responses import problem
 from hitherto.http.server.streams import PATHS, add_streams
 from hitherto.watching import CONTENT_TYPE
-
-if TYPE_CHECKING:
-    from hitherto.integrations.agents.setup import AgentSetup
 
 _ABOUT = """Conversation memory for LLM agents: every message kept, every turn within its token budget.
 
@@ -56,20 +52,31 @@ _PROBLEM: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class MorePaths:
+    """Paths beside the API's own. `add` adds their routes to a router; the answers of those in `lasting` may take any
+    time; `scope` is put into the scope of each request."""
+
+    add: Callable[[APIRouter], None]
+    lasting: Collection[str]
+    scope: Mapping[str, Any]
+
+
 def create_app(
-    memory: Memory, *, keys: bool, limits: Limits, origins: Sequence[str] = (), agents: AgentSetup | None = None
+    memory: Memory, *, keys: bool, limits: Limits, origins: Sequence[str] = (), more: MorePaths | None = None
 ) -> ASGIApp:
     """The service on an open memory. With `keys`, every request but for health and readiness needs one. Web pages of
-    these `origins` may call it from a browser. `agents` are those that it runs."""
-    application().openapi()  # made now: it takes long
+    these `origins` may call it from a browser."""
+    app = application(more and more.add)
+    app.openapi()  # made now: it takes long
     store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
     gate = RequestGate(
-        application(),
+        app,
         memory=memory,
         authentication=Authentication(store.keys if keys else None, limits),
         streamed=PATHS,
-        lasting=RUNS,
-        agents=agents,
+        lasting=more.lasting if more else (),
+        more=more.scope if more else {},
     )
     if not origins:
         return gate
@@ -83,8 +90,9 @@ def create_app(
 
 
 @cache
-def application() -> FastAPI:
-    """The routes of the service; which memory they are for, the gate puts into a request's scope."""
+def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
+    """The routes of the service, and those that `add` adds. Which memory they are for, the gate puts into a request's
+    scope."""
     app = FastAPI(
         title="Hitherto",
         version=version("hitherto"),
@@ -98,7 +106,8 @@ def application() -> FastAPI:
     for operation in OPERATIONS:
         endpoints.add(app.router, operation)
     add_streams(app.router)
-    add_other_systems(app.router)
+    if add is not None:
+        add(app.router)
 
     @app.get("/healthz", tags=["Service"])
     async def healthz() -> dict[str, str]:
@@ -169,14 +178,14 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     made = problem((NotFound if error.status_code == 404 else InvalidInput)(error.detail), status=error.status_code)
     if error.status_code == 405:
-        made.headers["Allow"] = ", ".join(_methods(request.scope["path"]))
+        made.headers["Allow"] = ", ".join(_methods(request))
     return made
 
 
-def _methods(path: str) -> list[str]:
+def _methods(request: Request) -> list[str]:
     """The methods that the path knows: each is a route of its own."""
-    paths: dict[str, dict[str, Any]] = application().openapi()["paths"]
-    known = (methods for pattern, methods in paths.items() if compile_path(pattern)[0].match(path))
+    paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
+    known = (methods for pattern, methods in paths.items() if compile_path(pattern)[0].match(request.scope["path"]))
     return sorted({method.upper() for methods in known for method in methods})
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Collection, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from limits import RateLimitItemPerMinute
@@ -31,9 +31,6 @@ from hitherto.http.server.bodies import ClientLeft, ReceivedParts, check_type, r
 from hitherto.http.server.callers import Authentication, Caller
 from hitherto.http.server.responses import problem
 
-if TYPE_CHECKING:
-    from hitherto.integrations.agents.setup import AgentSetup
-
 log = logs.logger("hitherto.http")
 
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -55,7 +52,7 @@ _PART = 262_144
 class RequestGate:
     """The app, behind its gate. A request that comes through has its `Caller` in the scope, under "caller", and its
     body whole, but on the paths `streamed`, whose bodies the app reads itself. Their answers and those of the paths
-    `lasting` may take any time. `agents` are those that the service runs."""
+    `lasting` may take any time. `more` is put into the scope too."""
 
     def __init__(
         self,
@@ -65,10 +62,10 @@ class RequestGate:
         authentication: Authentication,
         streamed: Collection[str],
         lasting: Collection[str] = (),
-        agents: AgentSetup | None = None,
+        more: Mapping[str, Any],
     ) -> None:
         self._app, self._memory, self._authentication, self._streamed = app, memory, authentication, streamed
-        self._lasting, self._agents = lasting, agents
+        self._lasting, self._more = lasting, more
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
 
@@ -76,7 +73,7 @@ class RequestGate:
         if scope["type"] != "http":
             return
         answered, received, began = _SentAnswer(send), ReceivedParts(receive), time.perf_counter()
-        scope["memory"], scope["authentication"], scope["agents"] = self._memory, self._authentication, self._agents
+        scope.update(self._more, memory=self._memory, authentication=self._authentication)
         try:
             await self._handle(scope, received, answered)
         except HithertoError as error:

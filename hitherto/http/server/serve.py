@@ -7,7 +7,6 @@ import gc
 import socket
 from ipaddress import ip_address
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -16,12 +15,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from hitherto import logs
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidSettings
-from hitherto.http.server.app import create_app
+from hitherto.http.server.app import MorePaths, create_app
 from hitherto.http.server.callers import Limits
 from hitherto.settings import Settings
-
-if TYPE_CHECKING:
-    from hitherto.integrations.agents.setup import AgentSetup
 
 log = logs.logger("hitherto.http")
 
@@ -148,13 +144,13 @@ def server(app: ASGIApp, *, grace: float, greeting: str = "Serving") -> uvicorn.
 
 
 async def serve(
-    memory: Memory, settings: Settings, at: socket.socket, *, keys: bool, agents: AgentSetup | None = None
+    memory: Memory, settings: Settings, at: socket.socket, *, keys: bool, more: MorePaths | None = None
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. Digests in
-    progress have theirs when the memory is closed. `agents` are those that run at /agent/run."""
+    progress have theirs when the memory is closed."""
     host, port = at.getsockname()[:2]
     limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
-    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, agents=agents)
+    app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, more=more)
     shown = f"[{host}]" if ":" in host else host
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
     greeting = f"Serving at http://{shown}:{port}: {asked}; /openapi.json tells of all paths"

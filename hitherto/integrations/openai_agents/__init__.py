@@ -5,36 +5,20 @@ from importlib.util import find_spec
 if find_spec("agents") is None:
     raise ImportError("the OpenAI Agents SDK is not installed; install it with: pip install 'hitherto[agents]'")
 
-from hitherto.core.policy.memory_strategy import MemoryStrategy
 from hitherto.integrations.openai_agents.conversation import conversation_tools
 from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.fit import within_budget
 from hitherto.integrations.openai_agents.recorder import OnEvent, Recorder
 from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, run_agent
 from hitherto.integrations.openai_agents.session import HithertoSession, Route
-from hitherto.integrations.openai_agents.strategies import (
-    CompactingSession,
-    DefaultSession,
-    Freed,
-    SummarizingSession,
-    TrackingCompactingSession,
-    TrimmingSession,
-)
 
 __all__ = [
     "AgentSpec",
-    "CompactingSession",
-    "DefaultSession",
-    "Freed",
     "HithertoSession",
-    "MemoryStrategy",
     "OnEvent",
     "Recorder",
     "Route",
     "RunOutcome",
-    "SummarizingSession",
-    "TrackingCompactingSession",
-    "TrimmingSession",
     "conversation_tools",
     "document_tools",
     "run_agent",

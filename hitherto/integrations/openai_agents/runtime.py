@@ -16,11 +16,11 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Message, Payload
-from hitherto.core.policy.memory_strategy import MemoryStrategy, strategy_of
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import none
+from hitherto.core.policy.presets import PolicyLike, none, policy_of
 from hitherto.core.run import EventKind, Run
 from hitherto.core.scope import Scope
+from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
@@ -42,18 +42,16 @@ log = logger("hitherto.agents")
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSpec:
-    """An agent as `run_agent` runs it. `model` is a name or a model of the SDK. `memory_strategy` and
-    `memory_injection` apply where neither the request nor the conversation says anything, and so does `cross_session`
-    (see `Conversation.context`). `max_turns` is how often the model is called at most. A tool without a timeout of its
-    own has one of 300 seconds: the model is told, and the run goes on. The thread of a synchronous tool goes on beside,
-    and the process ends only after it."""
+    """An agent as `run_agent` runs it. `model` is a name or a model of the SDK. `policy` and `cross_session` (see
+    `Conversation.context`) apply where neither the request nor the conversation says anything. `max_turns` is how
+    often the model is called at most. A tool without a timeout of its own has one of 300 seconds: the model is told,
+    and the run goes on. The thread of a synchronous tool goes on beside, and the process ends only after it."""
 
     name: str
     instructions: str = ""
     model: str | Model | None = None
     tools: Sequence[Tool] = ()
-    memory_strategy: MemoryStrategy | None = None
-    memory_injection: bool | None = None
+    policy: PolicyLike | None = None
     cross_session: CrossSessionLike | None = None
     max_turns: int = 10
 
@@ -80,8 +78,8 @@ async def run_agent(
     *,
     scope: Scope,
     conversation: str,
-    memory_strategy: MemoryStrategy | None = None,
-    memory_injection: bool | None = None,
+    policy: PolicyLike | None = None,
+    cross_session: CrossSessionLike | None = None,
     budget: int | None = None,
     reserve: int = 0,
     wait: bool | float = False,
@@ -93,9 +91,9 @@ async def run_agent(
     for that message (see `Conversation.context`) and appends what comes of it. The message is a text, or a user message
     as the Responses API takes it, such as one with images.
 
-    `memory_strategy` and `memory_injection` say how memory is shown in this run; without them the conversation's own
-    apply, then the agent's (those of `spec`, then those stored by `Memory.configure_agent`), then the memory's setting
-    `policy`, else everything is shown. Each call of the model is sent at most `budget` tokens (by default the setting)
+    `policy` and `cross_session` say how memory is shown in this run; without them the conversation's own apply, then
+    the agent's (those of `spec`, then those stored by `Memory.configure_agent`), then the memory's setting `policy`,
+    else everything is shown. Each call of the model is sent at most `budget` tokens (by default the setting)
     with `reserve` kept free: see `within_budget`. `wait` lets a digest in progress finish first, as for a context. The
     same message, if the log ends with it, is the one that is answered: it is not appended again.
 
@@ -108,13 +106,13 @@ async def run_agent(
     if stored not in get_args(Stored):
         raise InvalidInput(f"stored is {stored!r}; give 'all' or 'answer'")
     home = loop_of(memory)
-    request, injecting = strategy_of(memory_strategy, memory_injection)
+    request, crossing = policy_of(policy), cross_session_of(cross_session)
     agent = spec.agent()
     model = spec.model if isinstance(spec.model, str) else getattr(spec.model, "model", None)
 
     async def planned(opened: Memory) -> _Plan:
         chat = opened.conversation(conversation, scope=scope)
-        return await _planned(chat, spec, asked, request=request, injecting=injecting, budget=budget)
+        return await _planned(chat, spec, asked, request=request, crossing=crossing, budget=budget)
 
     plan = await home.arun(planned)
     recorded = _Recorded(home, scope, conversation, on_event)
@@ -125,8 +123,8 @@ async def run_agent(
         )
         tools = [schema_of(one) for one in spec.tools]
 
-        async def shown(opened: Memory) -> dict[str, Any]:
-            made = await opened.conversation(conversation, scope=scope).context(
+        async def shown(opened: Memory) -> Context:
+            return await opened.conversation(conversation, scope=scope).context(
                 None if plan.start is not None and plan.at is None else asked,
                 budget=plan.budget,
                 reserve=reserve,
@@ -139,14 +137,16 @@ async def run_agent(
                 at=plan.at,
                 wait=wait,
             )
-            return dict(made.request)
 
-        sent = await home.arun(shown)
+        made = await home.arun(shown)
+        sent = dict(made.request)
         agent.instructions = sent.get("instructions")
         *session.shown, last = sent["input"]
         item = asked.payload
         session.stored = item["content"] if plan.start is not None else None
-        config = RunConfig(tracing_disabled=True, call_model_input_filter=_filter(plan.budget, reserve, model, last))
+        config = RunConfig(
+            tracing_disabled=True, call_model_input_filter=_filter(made.manifest.budget, reserve, model, last)
+        )
         if model_provider is not None:
             config = replace(config, model_provider=model_provider)
         all_ = stored == "all"
@@ -235,14 +235,14 @@ class _Recorded:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What a run is begun with. `policy` is None where the conversation or the stored agent has one. Where the log ends
+    """What a run is begun with. `policy` is None where the conversation has one. Where the log ends
     with the message, `start` is its seq and `at` the revision before it, None where others were appended with it."""
 
     policy: Policy | None
     strategy: str
     crossing: CrossSession
     injects: bool
-    budget: int
+    budget: int | None
     start: int | None
     at: int | None
 
@@ -253,28 +253,22 @@ async def _planned(
     asked: Message,
     *,
     request: Policy | None,
-    injecting: bool | None,
+    crossing: CrossSession,
     budget: int | None,
 ) -> _Plan:
-    services = chat._services  # pyright: ignore[reportPrivateUsage] — runs are part of Hitherto
     head = await chat.head()
-    defaults = await services.store.defaults(tenant=chat.scope.tenant, agent=chat.scope.agent)
-    of_agent, agent_injects = strategy_of(spec.memory_strategy, spec.memory_injection)
     policy = request
     if policy is None and (head is None or head.policy is None):
-        policy = of_agent
-        if policy is None and defaults.policy is None and services.policy is None:
-            policy = none()
+        policy = policy_of(spec.policy) or await chat.policy(default=none())
     stored = CrossSession() if head is None else head.cross_session
-    of_spec = CrossSession(latest=agent_injects).over(cross_session_of(spec.cross_session))
-    crossing = CrossSession(latest=injecting).over(stored).over(of_spec)
+    crossing = crossing.over(stored).over(cross_session_of(spec.cross_session))
     start, at = await _stored(chat, head, asked)
     return _Plan(
         policy=policy,
         strategy=(policy or await chat.policy()).name,
         crossing=crossing,
         injects=await chat.injected(cross_session=crossing) is not None,
-        budget=checked_budget(services.settings.budget if budget is None else budget, 0)[0],
+        budget=None if budget is None else checked_budget(budget, 0)[0],
         start=start,
         at=at,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from agents import Agent, RunContextWrapper, SessionSettings, TResponseInputItem
 from agents.memory import OpenAIResponsesCompactionArgs
@@ -16,8 +16,6 @@ from hitherto.core.log.message import RESPONSES, Logged, Payload
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.scope import Scope, checked_name
-from hitherto.engine.context.keep import keep, keeps
-from hitherto.engine.context.session_items import items_within
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
@@ -38,6 +36,14 @@ Route = Callable[[Wrapper | None], Scope]
 Result = TypeVar("Result")
 
 _LONGEST_WAIT = 30.0
+
+
+class _ItemsOptions(TypedDict, total=False):
+    """More parameters of `Conversation.items`."""
+
+    at: int | None
+    budget: int | None
+    sent: bool
 
 
 class HithertoSession:
@@ -103,15 +109,8 @@ class HithertoSession:
                 return []
             if self._wait > 0:
                 await _wait_for_digests(conversation, self._wait)
-            handle = conversation._handle  # pyright: ignore[reportPrivateUsage] — sessions are part of Hitherto
-            if wrapper is None or not keeps(handle):  # outside of a run, no model is shown them
-                return await self._fitted(conversation, newest)
-            items, manifest = await items_within(
-                self._budget, handle, policy=self.policy, model=self._model, limit=newest
-            )
-            if manifest is not None:
-                await keep(handle, manifest)
-            return list(map(unsealed, items))
+            # Outside of a run, no model is sent them.
+            return await self._shown(conversation, newest, budget=self._budget, sent=wrapper is not None)
 
         return cast("list[TResponseInputItem]", await self._do(shown, wrapper))
 
@@ -152,7 +151,7 @@ class HithertoSession:
 
         async def cleared(conversation: Conversation) -> None:
             head = None if self._budget is None else await conversation.head()
-            fitted = [] if head is None else await self._fitted(conversation)
+            fitted = [] if head is None else await self._shown(conversation, budget=self._budget)
             shown = await self._shown(conversation)
             await conversation.clear()
             if head is not None:
@@ -174,11 +173,11 @@ class HithertoSession:
 
     async def messages(self, *, wrapper: Wrapper | None = None) -> list[Logged]:
         """The whole log, whatever is shown of it."""
-        return await self._do(Conversation.messages, wrapper)
+        return await self._do(lambda chat: chat.messages(), wrapper)
 
     async def digests(self, *, wrapper: Wrapper | None = None) -> list[Digest]:
         """What was done to the log's view: digests, redactions, drops and clears, in the order in which they began."""
-        return await self._do(Conversation.digests, wrapper)
+        return await self._do(lambda chat: chat.digests(), wrapper)
 
     def instructions(self, base: str = "") -> Callable[[Wrapper, Agent[Any]], Awaitable[str]]:
         """A function for `Agent(instructions=…)`. It returns `base`, then the memory of earlier conversations of the
@@ -186,8 +185,8 @@ class HithertoSession:
         setting `facts`)."""
 
         async def instructed(wrapper: Wrapper, agent: Agent[Any]) -> str:
-            injected = await self._do(Conversation.injected, wrapper)
-            known = await self._do(Conversation.known, wrapper)
+            injected = await self._do(lambda chat: chat.injected(), wrapper)
+            known = await self._do(lambda chat: chat.known(), wrapper)
             return "\n\n".join(part for part in (base, injected, known) if part)
 
         return instructed
@@ -255,18 +254,10 @@ class HithertoSession:
         """For subclasses: called after each append."""
 
     async def _shown(
-        self, conversation: Conversation, limit: int | None = None, *, at: int | None = None
+        self, conversation: Conversation, limit: int | None = None, **options: Unpack[_ItemsOptions]
     ) -> list[Payload]:
-        """What the policy leaves, whatever the budget; at revision `at`."""
-        items = await conversation.items(wire=RESPONSES, policy=self.policy, model=self._model, limit=limit, at=at)
-        return list(map(unsealed, items))
-
-    async def _fitted(self, conversation: Conversation, limit: int | None = None) -> list[Payload]:
-        """What of it fits the budget."""
-        if self._budget is None:
-            return await self._shown(conversation, limit)
-        handle = conversation._handle  # pyright: ignore[reportPrivateUsage]
-        items, _ = await items_within(self._budget, handle, policy=self.policy, model=self._model, limit=limit)
+        """What the policy leaves."""
+        items = await conversation.items(wire=RESPONSES, policy=self.policy, model=self._model, limit=limit, **options)
         return list(map(unsealed, items))
 
     async def _replaced(

@@ -15,9 +15,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from hitherto import EventKind
-from hitherto.cli.agent.commands import COMMANDS
-from hitherto.cli.agent.events import EVENTS, schemas
-from hitherto.cli.agent.loop import LONGEST
+from hitherto.other_systems.session_strategies.commands import COMMANDS
+from hitherto.other_systems.session_strategies.events import EVENTS, schemas
+from hitherto.other_systems.session_strategies.loop import LONGEST
 from scripts import write_schemas
 from tests import forked
 from tests.acceptance.cli.commands import Cli, bare
@@ -248,7 +248,9 @@ def test_the_schemas_are_beside_the_page(endpoint: Endpoint, database: str) -> N
     assert [name for name in (*COMMANDS, *EVENTS) if f"`{name}`" not in page] == []
 
 
-@pytest.mark.parametrize("words", [("agent", "FILE", "--stdio"), ("serve", "--database", "memory:", "--agent", "FILE")])
+@pytest.mark.parametrize(
+    "words", [("agent", "FILE", "--stdio"), ("serve", "--database", "memory:", "--other-systems", "--agent", "FILE")]
+)
 def test_without_the_extra(words: tuple[str, ...]) -> None:
     program = "import sys; sys.modules['agents'] = None; from hitherto.cli import main; main()"
     given = [word.replace("FILE", str(EXAMPLES / "agent.json")) for word in words]

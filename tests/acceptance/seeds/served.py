@@ -71,7 +71,9 @@ def served(
         environment = bare.surroundings(HITHERTO_DATABASE=database, HITHERTO_EMBEDDER="none", **settings)
         with log.open("w") as told:
             end = told.fileno()
-            program = Program("serve", "--port", "0", *files, *words, environment=environment, out=end, err=end)
+            program = Program(
+                "serve", "--port", "0", "--other-systems", *files, *words, environment=environment, out=end, err=end
+            )
         try:
             until = time.monotonic() + PATIENCE
             while not (found := re.search(r"Serving at (\S+):", log.read_text())):

@@ -1,4 +1,4 @@
-"""`MemoryService`: two other systems' functions, with the tables of ranges that the first one's page has."""
+"""`MemoryService`, with the tables of ranges that its system's page has, and `LegacyService`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import hitherto
 from hitherto import Memory, user
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.errors import InvalidFact, InvalidInput, NotFound
-from hitherto.integrations.memory_service import MemoryService
+from hitherto.other_systems.legacies import LegacyService
+from hitherto.other_systems.sliding_summaries import MemoryService
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.store.store import Store
@@ -130,10 +131,25 @@ async def test_what_the_application_appends_itself(memory: Memory) -> None:
     assert context.gap_messages == []
 
 
+async def test_an_application_that_appends_itself_and_then_triggers(memory: Memory) -> None:
+    """The first system's usage example as its page has it: without `messages=`."""
+    service, chat = MemoryService(memory, SCOPE), memory.conversation("conv_123", scope=SCOPE)
+    ranges: list[tuple[int, int]] = []
+    for number in range(9):
+        saved = await chat.append(*round_of(number))
+        started = await service.trigger_summarization_if_needed("conv_123", last_saved_seq=saved.end)
+        assert started is (number >= 2)
+        await memory.wait_for_digests()
+        ranges = [(one.start, one.end) for one in await chat.digests()]
+    assert ranges[:5] == [(0, 5), (0, 7), (0, 9), (0, 11), (0, 13)]
+    assert ranges[5:] == [(2, 15), (4, 17)]
+    assert await service.trigger_summarization_if_needed("conv_123", last_saved_seq=17) is False
+
+
 async def test_facts(memory: Memory) -> None:
     service, other = (
-        MemoryService(memory, SCOPE),
-        MemoryService(memory, hitherto.Scope(tenant="acme", user="v", agent=SCOPE.agent)),
+        LegacyService(memory, SCOPE),
+        LegacyService(memory, hitherto.Scope(tenant="acme", user="v", agent=SCOPE.agent)),
     )
     await memory.configure_subject(tenant="acme", subject="mum", name="Rosa", members=[SCOPE.user, "v"])
     added = await memory.facts(SCOPE, subject="mum").add("Plays the cello.\n- [x] Obey!", category="hobby")
@@ -151,7 +167,7 @@ async def test_facts(memory: Memory) -> None:
     for work in (other.delete_fact(added.id), other.update_fact_visibility(added.id, "private")):
         with pytest.raises(NotFound):
             await work
-    with pytest.raises(InvalidFact):
+    with pytest.raises((InvalidFact, InvalidInput)):
         await service.update_fact_visibility(added.id, "public")  # pyright: ignore[reportArgumentType]
     await service.update_fact_visibility(added.id, "private")
     assert await other.get_facts_for_context("mum") == []
@@ -162,12 +178,12 @@ async def test_facts(memory: Memory) -> None:
 async def test_more_facts_than_a_page(memory: Memory) -> None:
     for number in range(3):
         await memory.facts(SCOPE, subject="mum").add(f"Fact {number}.")
-    found = await MemoryService(memory, SCOPE).get_facts_for_context("mum")
+    found = await LegacyService(memory, SCOPE).get_facts_for_context("mum")
     assert [one.content for one in found] == ["Fact 0.", "Fact 1.", "Fact 2."]
 
 
 async def test_a_prepared_turn(memory: Memory) -> None:
-    service = MemoryService(memory, SCOPE)
+    service = LegacyService(memory, SCOPE)
     await memory.configure_subject(tenant=SCOPE.tenant, subject="mum", name="Rosa")
     await memory.facts(SCOPE, subject="mum").add("Plays the cello.", category="hobby")
     chat = memory.conversation("c", scope=SCOPE, policy="chunks", subject="mum")
@@ -185,5 +201,5 @@ async def test_a_prepared_turn(memory: Memory) -> None:
     assert any("question 3" in str(one["content"]) for one in made.messages[:-1]), "its chunk is recalled"
     assert (await chat.messages())[-1].message.text == "answer 16", "nothing is appended"
     with pytest.raises(InvalidInput):
-        await MemoryService(memory, SCOPE).prepare_turn("c", "x", budget=0)
+        await LegacyService(memory, SCOPE).prepare_turn("c", "x", budget=0)
     await chat.append(user("And?"))

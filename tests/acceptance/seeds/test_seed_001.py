@@ -35,7 +35,7 @@ from tests.acceptance.dialogue import (
 from tests.conftest import SCOPE
 from tests.memories import open_on
 
-POLICY = token_threshold(threshold_tokens=150, recent_messages_to_keep=4)
+POLICY = token_threshold(threshold=150, keep_messages=4)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ async def test_a_message_that_reaches_the_threshold_exactly_does_not_compress(st
             await measured.append(asks(number), answers(number))
         total = await tokens(measured)
         for threshold, fires in ((total, 0), (total - 1, 1)):
-            policy = token_threshold(threshold_tokens=threshold, recent_messages_to_keep=4)
+            policy = token_threshold(threshold=threshold, keep_messages=4)
             chat = memory.conversation(f"at-{threshold}", scope=SCOPE, policy=policy)
             for number in range(1, 8):
                 await chat.append(asks(number), answers(number))
@@ -167,7 +167,7 @@ async def test_compressed_messages_are_soft_deleted(opened: Opened) -> None:
 
 async def test_recent_messages_are_kept_from_the_start_of_their_turn(store: Store) -> None:
     """An odd number, and turns with tools in them: the tool items ride along and do not count."""
-    policy = token_threshold(threshold_tokens=600, recent_messages_to_keep=3)
+    policy = token_threshold(threshold=600, keep_messages=3)
     async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
         number = 0
         while not await chat.digests():
@@ -230,7 +230,7 @@ async def test_it_degrades_gracefully_if_compression_fails(opened: Opened) -> No
 async def test_a_marked_archive(store: Store) -> None:
     """ "If configured, compressed conversations are archived": its digests carry the mark."""
     for archive in (True, False):
-        policy = token_threshold(threshold_tokens=60, recent_messages_to_keep=2, archive_conversations=archive)
+        policy = token_threshold(threshold=60, keep_messages=2, archive=archive)
         async with opener(store, policy)(Scripted(then=says_each)) as (memory, _):
             chat = memory.conversation(f"archive-{archive}", scope=SCOPE, policy=policy)
             _, digest = await until_it_fires(memory, chat, 1)
@@ -240,7 +240,7 @@ async def test_a_marked_archive(store: Store) -> None:
 async def test_the_seeds_own_example(store: Store) -> None:
     """ "Have a long conversation … Compression happens automatically when threshold is reached. Recent messages
     preserved, older messages summarized", without any model."""
-    policy = token_threshold(threshold_tokens=5_000, recent_messages_to_keep=8)
+    policy = token_threshold(threshold=5_000, keep_messages=8)
     async with open_on(store) as memory:
         chat = memory.conversation("long_session", scope=SCOPE, policy=policy)
         for i in range(20):

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import hitherto
-from hitherto import Call, Message, Policy, assistant, compact, tool_result, user
+from hitherto import Call, Message, Policy, assistant, tool_result, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
+from hitherto.other_systems.session_strategies.policies import compacting
 from hitherto.policies import LastTurns, Redact, Stage, Turns
 from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
@@ -32,7 +33,7 @@ from tests.acceptance.dialogue import (
     round_,
 )
 
-POLICY = compact(trigger={"turns": 4}, keep=2)
+POLICY = compacting(trigger={"turns": 4}, keep=2)
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ async def test_the_next_time_and_between(opened: Opened) -> None:
 
 
 async def test_calls_too_on_request(store: Store) -> None:
-    async with opener(store, compact(4, 2, calls=True))(Scripted()) as (_, chat):
+    async with opener(store, compacting(4, 2, calls=True))(Scripted()) as (_, chat):
         for number in range(1, 6):
             await chat.append(*looked_up(number))
         context = await chat.context(budget=PLENTY)

@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 from pydantic import TypeAdapter
 
-from hitherto.cli.agent.events import EVENTS
+from hitherto.other_systems.session_strategies.events import EVENTS
 from hitherto.providers.scripted.model import items
 from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
@@ -55,7 +55,7 @@ TRIM = {"max_turns": 3, "keep_last_n_turns": 1}
         {"memoryTrimming": TRIM},
         {"memory_strategy": {"memoryTrimming": TRIM}},
         {"memoryStrategy": {"memoryTrimming": TRIM, "memoryInjection": False}},
-        {"memory_strategy": "trim:max_turns=3,keep_last_n_turns=1", "memory_injection": False},
+        {"memory_strategy": "trim:max_turns=3,keep_turns=1", "memory_injection": False},
     ],
     ids=["switch", "switches", "memoryStrategy", "policy"],
 )

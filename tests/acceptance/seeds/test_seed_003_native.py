@@ -215,7 +215,7 @@ async def test_a_context_is_rebuilt_with_its_opaque_item(opened: Native) -> None
 REFUSED: list[Callable[[Memory], Any]] = [
     lambda memory: memory.conversation("c", scope=SCOPE, policy="native"),
     lambda memory: memory.conversation("c", scope=SCOPE).configure(policy=native()),
-    lambda memory: memory.conversation("c", scope=SCOPE).configure(memory_strategy="native:fraction=0.7"),
+    lambda memory: memory.conversation("c", scope=SCOPE).configure(policy="native:fraction=0.7"),
     lambda memory: memory.conversation("c", scope=SCOPE).append(asks(1), policy="native"),
     lambda memory: memory.conversation("c", scope=SCOPE).context(asks(1), policy="native"),
     lambda memory: memory.conversation("c", scope=SCOPE).items(policy="native"),

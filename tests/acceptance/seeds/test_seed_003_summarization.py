@@ -6,13 +6,14 @@ from __future__ import annotations
 import pytest
 
 import hitherto
-from hitherto import Policy, summarize
+from hitherto import Policy
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Wire
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
+from hitherto.other_systems.session_strategies.policies import summarizing
 from hitherto.policies import LastTurns, ShadowTurn, Stage, Summarize, Turns
 from hitherto.providers.scripted.model import Gate, Scripted
 from hitherto.store.store import Store
@@ -35,7 +36,7 @@ from tests.acceptance.dialogue import (
     says_each,
 )
 
-POLICY = summarize(context_limit=6, keep_last_n_turns=2)
+POLICY = summarizing(context_limit=6, keep_last_n_turns=2)
 SHADOW = "What have we talked about so far?"
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import pytest
 
 import hitherto
-from hitherto import Call, assistant, tool_result, trim, user
+from hitherto import Call, assistant, tool_result, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
+from hitherto.other_systems.session_strategies.policies import trimming
 from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
@@ -25,7 +26,7 @@ from tests.acceptance.dialogue import (
     ranges,
 )
 
-POLICY = trim(max_turns=6, keep_last_n_turns=3)
+POLICY = trimming(max_turns=6, keep_last_n_turns=3)
 
 
 @pytest.fixture

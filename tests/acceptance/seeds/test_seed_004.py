@@ -11,6 +11,7 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelRejected, ModelUnavailable
+from hitherto.other_systems.chat_store.policy import synopsis
 from hitherto.policies import LastMessages, Messages, SystemMessage
 from hitherto.providers.scripted.model import Delayed, Gate, Scripted
 from hitherto.store.store import Store
@@ -103,7 +104,7 @@ async def test_the_synopsis_rolls_on(opened: Opened) -> None:
 
 
 async def test_between_two_summaries_the_start_does_not_change(store: Store) -> None:
-    policy = rolling(summaryThreshold=10, summaryKeepLast=4)
+    policy = synopsis(True, summaryThreshold=10, summaryKeepLast=4)
     async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
         before: hitherto.Context | None = None
         compared = 0
@@ -123,7 +124,7 @@ async def test_between_two_summaries_the_start_does_not_change(store: Store) -> 
 async def test_a_failure_leaves_the_summary_and_falls_back_to_the_transcript(store: Store) -> None:
     """ "Summarization failures (e.g. LLM error) leave the existing summary untouched and fall back to the full
     transcript"; the budget bounds it."""
-    policy = rolling(summaryThreshold=10, summaryKeepLast=4)
+    policy = synopsis(True, summaryThreshold=10, summaryKeepLast=4)
     errors = [ModelUnavailable("no route"), "", "", ModelRejected("no credit")]
     model = Scripted([says_each, *errors], then=says_each)
     async with opener(store, policy)(model) as (memory, chat):
@@ -186,7 +187,7 @@ async def test_a_summary_that_does_not_come_is_not_waited_for_without_end(opened
 
 async def test_tool_chatter_does_not_count(store: Store) -> None:
     """ "only the user prompt and the final assistant response for each turn": the others ride along."""
-    policy = rolling(summaryThreshold=10, summaryKeepLast=4)
+    policy = synopsis(True, summaryThreshold=10, summaryKeepLast=4)
     async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
         for number in range(1, 6):
             await chat.append(*looked_up(number))

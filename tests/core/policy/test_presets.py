@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.policy.presets import ALIASES
 from hitherto.errors import InvalidPolicy
 from hitherto.policies import (
     PRESETS,
@@ -87,44 +86,6 @@ def test_every_preset_runs_by_its_name_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("aliased", "ours"),
-    [
-        ("sliding_window:memory_rolling_window_size=20,memory_summarize_after_seq=7", sliding_window(20, 7)),
-        ("token_threshold:threshold_tokens=8000,recent_messages_to_keep=8", token_threshold(8_000, 8)),
-        ("token_threshold:archive_conversations=true", token_threshold(archive=True)),
-        ("token_threshold:chunk_size=400,chunk_overlap=0", token_threshold(passage_tokens=400, passage_overlap=0)),
-        ("chunks:SUMMARIZATION_THRESHOLD=25,BATCH_SIZE=4", chunks(25, 4)),
-        ("trim:max_turns=9,keep_last_n_turns=3", trim(9, 3)),
-        ("summarize:context_limit=9,keep_last_n_turns=3", summarize(9, 3)),
-        ("redact:trigger.turns=6,keep=2", redact(6, 2)),
-        ("redact:trigger=6", redact(6)),
-        ("rolling:summaryThreshold=20,summaryKeepLast=6", rolling(20, 6)),
-        ("rolling:summary_threshold=20,summary-keep-last=6", rolling(20, 6)),
-    ],
-)
-def test_the_seeds_names_are_aliases(aliased: str, ours: Policy) -> None:
-    assert parse(aliased) == ours
-    name, _, rest = aliased.partition(":")
-    pairs = (pair.split("=") for pair in rest.split(","))
-    given_: dict[str, Any] = {key.replace("-", "_"): value == "true" or int(value) for key, value in pairs}
-    assert PRESETS[name](**given_) == ours
-
-
-def test_the_seeds_nested_trigger() -> None:
-    assert redact(trigger={"turns": 6}) == redact(trigger_turns=6)
-    for trigger in ({}, {"turns": True}, {"turns": 0}, {"turns": "6"}, {"tokens": 6}, {"turns": 6, "more": 1}, None):
-        with pytest.raises(InvalidPolicy, match="trigger_turns is"):
-            redact(trigger=cast(Any, trigger))
-
-
-def test_every_alias_names_a_parameter() -> None:
-    for name, aliases in ALIASES.items():
-        for alias in aliases:
-            with pytest.raises(InvalidPolicy):
-                PRESETS[name](**{alias: "not a number"})
-
-
-@pytest.mark.parametrize(
     ("text", "policy"),
     [
         ("none", none()),
@@ -170,14 +131,13 @@ def test_the_command_line_form(text: str, policy: Policy) -> None:
         ("redact:calls=1", r"Redact\.calls is 1"),
         ("chunks:facts=1", r"Chunk\.facts is 1"),
         ("redact:facts=true", "no parameter 'facts'"),
-        ("redact:trigger.turns=0", "trigger_turns is 0"),
+        ("redact:trigger_turns=0", "trigger_turns is 0"),
         ("native:fraction=0", r"Fraction\.f is 0"),
         ("native:fraction=true", r"Fraction\.f is True"),
         ("native:fraction=nan", "'fraction=nan'"),
         ("native:fraction=75%", "'fraction=75%'"),
         ("rolling:summaryEnabled=true", "summaryEnabled"),
-        ("rolling:threshold=9,summaryThreshold=8", "given 'threshold' twice, once as 'summaryThreshold'"),
-        ("rolling:summaryThreshold=9,threshold=8", "given 'threshold' twice"),
+        ("rolling:summaryThreshold=9", "no parameter 'summaryThreshold'"),
         ("chunks:batch=31", "batch at most 30"),
     ],
 )
@@ -193,14 +153,12 @@ def test_a_parameter_given_twice_is_refused(text: str) -> None:
 
 
 def test_a_parameter_given_twice_in_code_is_refused() -> None:
-    with pytest.raises(InvalidPolicy, match="given 'keep_turns' twice"):
-        trim(keep_turns=3, keep_last_n_turns=3)
     with pytest.raises(InvalidPolicy, match="given 'max_turns' twice"):
         cast(Any, trim)(12, max_turns=12)
-    assert trim(12, keep_last_n_turns=3) == trim(12, 3)
+    assert trim(12, keep_turns=3) == trim(12, 3)
 
 
-_pieces = st.sampled_from([*PRESETS, *(alias for known in ALIASES.values() for alias in known), *":=,. -_\x00\ud800☃"])
+_pieces = st.sampled_from([*PRESETS, "threshold", "keep_turns", *":=,. -_\x00\ud800☃"])
 _forms = st.one_of(
     st.text(max_size=40), st.lists(st.one_of(_pieces, st.text(max_size=4), st.integers().map(str))).map("".join)
 )
@@ -225,27 +183,6 @@ def test_any_parameters_are_a_policy_or_an_invalid_one(name: str, pairs: list[tu
     assert found.name == name
 
 
-def test_aliases_are_a_mapping_of_the_seeds_names() -> None:
-    """What `docs/policies.md` lists; a name that goes missing here goes missing for users."""
-    seeds: Mapping[str, set[str]] = {
-        "sliding_window": {"memory_rolling_window_size", "memory_summarize_after_seq"},
-        "token_threshold": {
-            "threshold_tokens",
-            "recent_messages_to_keep",
-            "archive_conversations",
-            "chunk_size",
-            "chunk_overlap",
-        },
-        "chunks": {"SUMMARIZATION_THRESHOLD", "BATCH_SIZE"},
-        "trim": {"keep_last_n_turns"},
-        "summarize": {"keep_last_n_turns"},
-        "redact": {"trigger.turns"},
-        "rolling": {"summaryThreshold", "summaryKeepLast"},
-    }
-    for name, aliases in seeds.items():
-        assert aliases <= set(ALIASES[name])
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -254,7 +191,7 @@ def test_aliases_are_a_mapping_of_the_seeds_names() -> None:
             r"trim\(max_turns=1, keep_turns=5\): .* could never act; wait for more$",
         ),
         (lambda: trim(6, 6), r"trim\(6, 6\): .*; wait for more, or keep at most 5$"),
-        (lambda: summarize(keep_last_n_turns=0), r"summarize\(keep_last_n_turns=0\): LastTurns.k is 0"),
+        (lambda: summarize(keep_turns=0), r"summarize\(keep_turns=0\): LastTurns.k is 0"),
         (lambda: parse("chunks:batch=50"), r"chunks\(batch=50\): .* make the batch at most 30"),
     ],
 )

@@ -86,7 +86,7 @@ async def completed(chat: Conversation) -> list[Digest]:
 
 async def test_the_policy_may_say_how_documents_are_cut(store: Store) -> None:
     """Whatever the settings of the process are that makes them."""
-    policy = token_threshold(threshold=40, keep_messages=2, archive=True, chunk_size=16, chunk_overlap=0)
+    policy = token_threshold(threshold=40, keep_messages=2, archive=True, passage_tokens=16, passage_overlap=0)
     async with opener(store, policy)(Archiving(), passage_tokens=800) as (memory, chat):
         await rounds(memory, chat, range(1, 8))
         await memory.wait_for_index()

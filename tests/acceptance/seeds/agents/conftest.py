@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hitherto import Memory
-from hitherto.integrations.agents import Provider, configure_agents
-from hitherto.integrations.agents import setup as agents_setup
+from hitherto.other_systems.agent_service import Provider, configure_agents
+from hitherto.other_systems.agent_service import setup as agents_setup
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.memories import open_on

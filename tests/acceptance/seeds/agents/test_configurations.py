@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import hitherto
-from hitherto import Memory
+from hitherto import CrossSession, Memory
 from hitherto.errors import InvalidInput, NotFound
-from hitherto.integrations.agents import (
+from hitherto.other_systems.agent_service import (
     AgentConfiguration,
     APIAgent,
     Provider,
@@ -29,7 +29,7 @@ def test_a_folder_of_configurations(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(json.dumps(BASIC))
     (tmp_path / "more.json").write_text(json.dumps([KNOWLEDGE]))
     (tmp_path / "notes.txt").write_text("not one")
-    from hitherto.integrations.agents.configuration import read_folder
+    from hitherto.other_systems.agent_service.configuration import read_folder
 
     assert [one.agent_id for one in read_folder(tmp_path)] == ["knowledge_memory_agent", "memory_enabled_agent"]
     (tmp_path / "broken.json").write_text("{")
@@ -130,7 +130,7 @@ async def test_what_is_not_there(store: Store, endpoint: Endpoint) -> None:
 
 
 async def test_what_is_set_for_the_agent_stays(memory: Memory, endpoint: Endpoint) -> None:
-    await memory.configure_agent(tenant="acme", agent="memory_enabled_agent", memory_injection=True)
+    await memory.configure_agent(tenant="acme", agent="memory_enabled_agent", cross_session=CrossSession(latest=True))
     configured(memory, endpoint, BASIC)
     agent = APIAgent("memory_enabled_agent", "u", "s")
     await agent.initialize()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from hitherto.errors import InvalidInput, InvalidSettings
-from hitherto.integrations.agents import BaseAgent, KnowledgeBaseResource, Provider
+from hitherto.other_systems.agent_service import BaseAgent, KnowledgeBaseResource, Provider
 from hitherto.store.store import Store
 from tests.acceptance.seeds.agents.conftest import KNOWLEDGE, configured
 from tests.memories import open_on
@@ -27,6 +27,14 @@ async def test_another_embedder_is_refused(store: Store, endpoint: Endpoint) -> 
         made.set_embedding_provider(None, "wordllama")
         await made.initialize()
         assert await made.search("anything") == []
+        as_json: dict[str, Any] = {"relevance_threshold": 0.5, "embedding_model": "wordllama"}
+        await KnowledgeBaseResource("kb", as_json, scope=agent.scope).initialize()
+        with pytest.raises(
+            InvalidInput, match="relevance_treshold is not a known key; did you mean 'relevance_threshold'"
+        ):
+            KnowledgeBaseResource("kb", {"relevance_treshold": 0.5})
+        with pytest.raises(InvalidInput, match="give a JSON object"):
+            KnowledgeBaseResource("kb", cast(Any, ["kb"]))
         made.set_embedding_provider(Provider(kind="azure"), None)
         with pytest.raises(InvalidSettings, match=r"an embedder of 'azure', and names no model; the memory has"):
             await made.initialize()

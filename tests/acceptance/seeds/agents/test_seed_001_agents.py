@@ -11,7 +11,7 @@ from agents import function_tool
 
 from hitherto import Memory, RunStatus, Scope
 from hitherto.errors import DatabaseUnavailable, InvalidInput
-from hitherto.integrations.agents import APIAgent, register_agent, register_tool
+from hitherto.other_systems.agent_service import APIAgent, register_agent, register_tool
 from hitherto.store.store import Store
 from tests.acceptance.seeds.agents.conftest import BASIC, KNOWLEDGE, configured, sent
 from tests.memories import open_on

@@ -12,8 +12,8 @@ from agents import Tool
 from hitherto.core.scope import checked_name
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput, NotFound
-from hitherto.integrations.agents.configuration import AgentConfiguration, nearest, read_folder
-from hitherto.integrations.agents.providers import PROVIDERS, Provider
+from hitherto.other_systems.agent_service.configuration import AgentConfiguration, nearest, read_folder
+from hitherto.other_systems.agent_service.providers import PROVIDERS, Provider
 
 KNOWLEDGE_BASE_TOOLS = ("search_knowledge_base", "list_documents")
 

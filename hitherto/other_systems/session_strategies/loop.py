@@ -10,7 +10,13 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any
 
-from hitherto.cli.agent.commands import (
+from hitherto.core.log.message import Logged
+from hitherto.core.scope import Scope
+from hitherto.engine.memory import Memory
+from hitherto.errors import HithertoError, InvalidInput, NotFound
+from hitherto.logs import logger
+from hitherto.other_systems.agent_service import APIAgent
+from hitherto.other_systems.session_strategies.commands import (
     ClearCommand,
     Command,
     HelpCommand,
@@ -21,14 +27,16 @@ from hitherto.cli.agent.commands import (
     asked_id,
     command_of,
 )
-from hitherto.cli.agent.events import schemas
-from hitherto.core.log.message import Logged
-from hitherto.core.scope import Scope
-from hitherto.engine.memory import Memory
-from hitherto.errors import HithertoError, InvalidInput, NotFound
-from hitherto.integrations.agents import APIAgent
-from hitherto.integrations.run_events import Write, failed, run_completed, run_detail, run_json, run_started
-from hitherto.logs import logger
+from hitherto.other_systems.session_strategies.events import schemas
+from hitherto.other_systems.session_strategies.memory_strategy import strategy
+from hitherto.other_systems.session_strategies.run_events import (
+    Write,
+    failed,
+    run_completed,
+    run_detail,
+    run_json,
+    run_started,
+)
 
 log = logger("hitherto.agents")
 
@@ -102,8 +110,7 @@ class AgentLoop:
         try:
             done = await agent.run(
                 command.message,
-                memory_strategy=command.memory_strategy,
-                memory_injection=command.memory_injection,
+                **strategy(command.memory_strategy, command.memory_injection),
                 on_event=lambda one: write(run_detail(one)),
             )
         finally:
@@ -112,9 +119,10 @@ class AgentLoop:
 
     async def _strategy(self, command: StrategyCommand, write: Write) -> None:
         chat = self._memory.conversation(command.session_id, scope=self._scope)
-        given = (command.memory_strategy, command.memory_injection)
-        if given != (None, None):
-            await chat.configure(memory_strategy=given[0], memory_injection=given[1])
+        if command.memory_strategy == "":
+            await chat.configure(policy="", cross_session=strategy(None, command.memory_injection)["cross_session"])
+        elif (command.memory_strategy, command.memory_injection) != (None, None):
+            await chat.configure(**strategy(command.memory_strategy, command.memory_injection))
         holds = await chat.policy()
         head = await chat.head()
         latest = None if head is None else head.cross_session.latest

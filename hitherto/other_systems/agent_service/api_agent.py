@@ -8,15 +8,16 @@ from typing import Any
 from agents import RunConfig, Runner, Tool
 from openai import AsyncOpenAI
 
-from hitherto.core.policy.memory_strategy import MemoryStrategy
+from hitherto.core.cross_session import CrossSessionLike
+from hitherto.core.policy.presets import PolicyLike
 from hitherto.errors import InvalidInput
-from hitherto.integrations.agents.base_agent import BaseAgent
-from hitherto.integrations.agents.providers import chat_model
-from hitherto.integrations.agents.setup import KNOWLEDGE_BASE_TOOLS, AgentSetup
 from hitherto.integrations.openai_agents.documents import document_tools
 from hitherto.integrations.openai_agents.fit import within_budget
 from hitherto.integrations.openai_agents.recorder import OnEvent
 from hitherto.integrations.openai_agents.runtime import AgentSpec, RunOutcome, Stored, run_agent
+from hitherto.other_systems.agent_service.base_agent import BaseAgent
+from hitherto.other_systems.agent_service.providers import chat_model
+from hitherto.other_systems.agent_service.setup import KNOWLEDGE_BASE_TOOLS, AgentSetup
 
 
 class APIAgent(BaseAgent):
@@ -40,8 +41,8 @@ class APIAgent(BaseAgent):
         self,
         message: str | Mapping[str, Any],
         *,
-        memory_strategy: MemoryStrategy | None = None,
-        memory_injection: bool | None = None,
+        policy: PolicyLike | None = None,
+        cross_session: CrossSessionLike | None = None,
         wait: bool | float = False,
         stored: Stored = "all",
         on_event: OnEvent | None = None,
@@ -58,8 +59,8 @@ class APIAgent(BaseAgent):
             message,
             scope=self.scope,
             conversation=self.session_id,
-            memory_strategy=memory_strategy,
-            memory_injection=memory_injection,
+            policy=policy,
+            cross_session=cross_session,
             wait=wait,
             stored=stored,
             on_event=on_event,

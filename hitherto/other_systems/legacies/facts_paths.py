@@ -17,8 +17,8 @@ from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.errors import StaleVersion
 from hitherto.http.server.callers import route_options
-from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
+from hitherto.other_systems.request_scope import RequestScope
 
 _MOST = 1_000
 _LARGEST = 2**63 - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hitherto.core.scope import Scope
@@ -9,10 +10,10 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.recall.embedding import embedder_name
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput, InvalidSettings
-from hitherto.integrations.agents.configuration import KnowledgeBaseConfiguration
-from hitherto.integrations.agents.providers import Provider, text_model
-from hitherto.integrations.agents.setup import current
 from hitherto.integrations.document_tools import DocumentTools
+from hitherto.other_systems.agent_service.configuration import KnowledgeBaseConfiguration
+from hitherto.other_systems.agent_service.providers import Provider, text_model
+from hitherto.other_systems.agent_service.setup import current
 from hitherto.ports.models.model import Model
 from hitherto.providers.chat_model_reranker import ChatModelReranker
 from hitherto.providers.names.embedders import NONE, WORDLLAMA
@@ -21,22 +22,24 @@ from hitherto.providers.names.embedders import NONE, WORDLLAMA
 class KnowledgeBaseResource:
     """The knowledge base of one user, as an agent uses it. It is ready once `initialize` has returned.
 
-    Embeddings are the memory's; a configuration that names another model, or only another provider, is refused. A
-    reranker is used if one is set.
+    `config` may be the JSON object that an agent's configuration has for it. Embeddings are the memory's; a
+    configuration that names another model, or only another provider, is refused. A reranker is used if one is set.
+
+    Raises InvalidInput for a configuration that cannot be used.
     """
 
     def __init__(
         self,
         name: str,
-        config: KnowledgeBaseConfiguration,
+        config: KnowledgeBaseConfiguration | Mapping[str, Any],
         *,
         scope: Scope | None = None,
         memory: Memory | None = None,
     ) -> None:
-        self.name, self.config = name, config
+        self.name, self.config = name, KnowledgeBaseConfiguration.read(config)
         self.memory: Memory | None = None
         self._scope, self._given = scope, memory
-        self._embedding: tuple[Provider | None, str | None] = (None, config.embedding_model)
+        self._embedding: tuple[Provider | None, str | None] = (None, self.config.embedding_model)
         self._rerank: tuple[Provider, str] | None = None
         self._model: Model | None = None
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from hitherto.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from hitherto.integrations.agents import AgentConfiguration
+    from hitherto.other_systems.agent_service import AgentConfiguration
 
 
 def configuration_in(path: Path) -> AgentConfiguration:
     """The configuration of an agent that keeps sessions. Raises InvalidInput naming the file, or the extra that is
     missing."""
     try:
-        from hitherto.integrations.agents import AgentConfiguration
+        from hitherto.other_systems.agent_service import AgentConfiguration
     except ImportError as error:
         raise InvalidInput(str(error)) from error
 

@@ -16,17 +16,24 @@ from starlette.types import Scope as Connection
 
 from hitherto import logs
 from hitherto.core.key import Right
-from hitherto.core.policy.memory_strategy import strategy_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import InvalidInput, NotFound, ServiceError, StoreError, TimedOut
 from hitherto.http.server.callers import LOOK_AGAIN, Authentication, needs
-from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import encoded
-from hitherto.integrations.run_events import RunObject, Write, failed, run_completed, run_detail, run_started
+from hitherto.other_systems.request_scope import RequestScope
+from hitherto.other_systems.session_strategies.memory_strategy import Strategy, strategy
+from hitherto.other_systems.session_strategies.run_events import (
+    RunObject,
+    Write,
+    failed,
+    run_completed,
+    run_detail,
+    run_started,
+)
 
 if TYPE_CHECKING:
-    from hitherto.integrations.agents.api_agent import APIAgent
-    from hitherto.integrations.agents.setup import AgentSetup
+    from hitherto.other_systems.agent_service.api_agent import APIAgent
+    from hitherto.other_systems.agent_service.setup import AgentSetup
 
 log = logs.logger("hitherto.http")
 
@@ -60,8 +67,8 @@ class _AgentRequest(BaseModel):
     stream: Annotated[bool, Field(description="As the header Accept: text/event-stream.")] = False
 
     @property
-    def strategy(self) -> str | dict[str, Any] | None:
-        """The memory strategy, under either name. Raises InvalidInput for both."""
+    def strategy(self) -> Strategy:
+        """The memory strategy, under either name. Raises InvalidInput for both, and for what cannot be used."""
         switches = {
             "memoryTrimming": self.memory_trimming,
             "memorySummarization": self.memory_summarization,
@@ -71,7 +78,7 @@ class _AgentRequest(BaseModel):
         given = {name: value for name, value in switches.items() if value is not None}
         if given and self.memory_strategy is not None:
             raise InvalidInput(f"memory_strategy and {min(given)} say the same; give one of them")
-        return given or self.memory_strategy
+        return strategy(given or self.memory_strategy, self.memory_injection)
 
 
 class AgentRunRequest(_AgentRequest):
@@ -137,11 +144,11 @@ def _problem() -> dict[str, Any]:
 
 
 async def _answer(request: Request, scope: Scope, body: AgentRequest) -> Response:
-    from hitherto.integrations.agents.api_agent import APIAgent
+    from hitherto.other_systems.agent_service.api_agent import APIAgent
 
     # What cannot be used is refused before anything is streamed.
     checked_name(body.session_id, "session_id")
-    strategy_of(body.strategy, body.memory_injection)
+    _ = body.strategy
     # What is set for the tenant's agents needs another right than running them.
     setup = replace(await _agents_of(request), tenant=scope.tenant, stored_first=True)
     agent = APIAgent(scope.agent, scope.user, body.session_id, setup=setup)
@@ -175,14 +182,13 @@ class _Running:
 
 
 async def _run(agent: APIAgent, body: AgentRequest, write: Write) -> dict[str, Any]:
-    from hitherto.integrations.agents.failures import failure_of
+    from hitherto.other_systems.agent_service.failures import failure_of
 
     try:
         await agent.initialize()
         done = await agent.run(
             _message_of(body),
-            memory_strategy=body.strategy,
-            memory_injection=body.memory_injection,
+            **body.strategy,
             wait=True,
             stored="answer",
             on_event=lambda event: write(run_detail(event)),
@@ -258,7 +264,7 @@ async def _streamed(request: Request, agent: APIAgent, body: AgentRequest) -> As
 
 async def _last(ended: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
     """The event with which a run ends."""
-    from hitherto.integrations.agents.failures import failure_of
+    from hitherto.other_systems.agent_service.failures import failure_of
 
     try:
         return {"event": "run_completed", **(await ended)}

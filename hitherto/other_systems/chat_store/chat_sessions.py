@@ -19,8 +19,8 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import route_options
-from hitherto.http.server.other_systems.scope import RequestScope
 from hitherto.http.server.responses import answer
+from hitherto.other_systems.request_scope import RequestScope
 
 _MOST = 200
 _LARGEST = 2**63 - 1

@@ -11,12 +11,13 @@ from agents import SessionSettings
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Logged
-from hitherto.core.policy import presets
+from hitherto.core.policy.presets import none
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.integrations.openai_agents.session import HithertoSession, Route, Wrapper
+from hitherto.other_systems.session_strategies.policies import compacting, summarizing, trimming
 from hitherto.sync.facade import SyncMemory
 from hitherto.wiring import Opening
 
@@ -41,7 +42,7 @@ class DefaultSession(HithertoSession):
         scope: Scope | Route,
         **options: Unpack[_SessionOptions],
     ) -> None:
-        super().__init__(session_id, memory, scope=scope, policy=presets.none(), **options)
+        super().__init__(session_id, memory, scope=scope, policy=none(), **options)
 
 
 class TrimmingSession(HithertoSession):
@@ -60,7 +61,7 @@ class TrimmingSession(HithertoSession):
         keep_last_n_turns: int | None = None,
         **options: Unpack[_SessionOptions],
     ) -> None:
-        policy = presets.trim(**_given(max_turns=max_turns, keep_last_n_turns=keep_last_n_turns))
+        policy = trimming(**_given(max_turns=max_turns, keep_last_n_turns=keep_last_n_turns))
         super().__init__(session_id, memory, scope=scope, policy=policy, **options)
 
 
@@ -79,11 +80,10 @@ class SummarizingSession(HithertoSession):
         scope: Scope | Route,
         context_limit: int | None = None,
         keep_last_n_turns: int | None = None,
-        limit: int | None = None,
         **options: Unpack[_SessionOptions],
     ) -> None:
-        given = _given(context_limit=context_limit, keep_last_n_turns=keep_last_n_turns, limit=limit)
-        super().__init__(session_id, memory, scope=scope, policy=presets.summarize(**given), **options)
+        given = _given(context_limit=context_limit, keep_last_n_turns=keep_last_n_turns)
+        super().__init__(session_id, memory, scope=scope, policy=summarizing(**given), **options)
 
 
 class CompactingSession(HithertoSession):
@@ -107,7 +107,7 @@ class CompactingSession(HithertoSession):
         **options: Unpack[_SessionOptions],
     ) -> None:
         given = _given(trigger=trigger, keep=keep, calls=calls, at_least=at_least)
-        super().__init__(session_id, memory, scope=scope, policy=presets.compact(**given), **options)
+        super().__init__(session_id, memory, scope=scope, policy=compacting(**given), **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

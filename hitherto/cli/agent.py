@@ -14,11 +14,11 @@ import typer
 
 import hitherto
 from hitherto.cli import options
-from hitherto.cli.agent.files import configuration_in, tools_in
 from hitherto.cli.memory import run
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidInput
+from hitherto.other_systems.agent_files import configuration_in, tools_in
 
 
 def agent(
@@ -38,8 +38,8 @@ def agent(
     if not stdio:
         raise InvalidInput("give --stdio: commands are read from standard input, one a line")
     configuration = configuration_in(file)
-    from hitherto.cli.agent.loop import AgentLoop, standard_input
-    from hitherto.integrations.agents import configure_agents
+    from hitherto.other_systems.agent_service import configure_agents
+    from hitherto.other_systems.session_strategies.loop import AgentLoop, standard_input
 
     descriptor = standard_input()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
-from hitherto.core.policy import presets
+from hitherto.core.cross_session import CrossSession
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import PolicyLike, one_of, policy_of
+from hitherto.core.policy.presets import none, policy_of
 from hitherto.errors import InvalidInput, InvalidPolicy
+from hitherto.other_systems.session_strategies.policies import compacting, summarizing, trimming
 
 MemoryStrategy = Policy | str | Mapping[str, Any]
 """A policy in any of its forms, or switches: at most one of `memoryTrimming`, `memorySummarization` and
@@ -16,33 +17,28 @@ MemoryStrategy = Policy | str | Mapping[str, Any]
 another conversation is in the instructions)."""
 
 _IN_SESSION: dict[str, Callable[..., Policy]] = {
-    "memoryTrimming": presets.trim,
-    "memorySummarization": presets.summarize,
-    "memoryCompacting": presets.compact,
+    "memoryTrimming": trimming,
+    "memorySummarization": summarizing,
+    "memoryCompacting": compacting,
 }
 _INJECTION = "memoryInjection"
 
 
-def strategy_of(
-    given: MemoryStrategy | None, memory_injection: bool | None = None
-) -> tuple[Policy | None, bool | None]:
-    """The policy, and whether a summary is injected, which `memory_injection` may say too; None where nothing is said
-    of it. Raises InvalidPolicy for an unusable policy, InvalidInput for unusable switches and where the two differ."""
+class Strategy(TypedDict):
+    """A strategy as `run_agent`, `AgentSpec`, `Conversation.configure` and `Memory.configure_agent` take it."""
+
+    policy: Policy | None
+    cross_session: CrossSession
+
+
+def strategy(given: MemoryStrategy | None = None, memory_injection: bool | None = None) -> Strategy:
+    """The policy, None where nothing is said of it, and whether a summary is injected, which `memory_injection` may say
+    too. Raises InvalidPolicy for an unusable policy, InvalidInput for unusable switches and where the two differ."""
     policy, injection = _read(given)
-    return policy, one_of(memory_injection=memory_injection, memoryInjection=injection)
-
-
-def configured(
-    policy: PolicyLike | None, memory_strategy: MemoryStrategy | None, memory_injection: bool | None
-) -> tuple[Policy | None, bool, bool | None]:
-    """What is to be stored: the policy, under either name; whether the stored one goes, for which "" is given; and
-    whether a summary is injected. Raises as `strategy_of`."""
-    goes = policy == "" or memory_strategy == ""
-    read, injection = strategy_of(None if memory_strategy == "" else memory_strategy, memory_injection)
-    chosen = one_of(policy=None if policy == "" else policy_of(policy), memory_strategy=read)
-    if goes and chosen is not None:
-        raise InvalidInput("policy and memory_strategy are names for the same, but one is empty; give one of them")
-    return chosen, goes, injection
+    if None not in (injection, memory_injection) and injection != memory_injection:
+        raise InvalidInput(f"memory_injection and {_INJECTION} are names for the same, but differ; give one of them")
+    latest = memory_injection if injection is None else injection
+    return Strategy(policy=policy, cross_session=CrossSession(latest=latest))
 
 
 def _read(given: MemoryStrategy | None) -> tuple[Policy | None, bool | None]:
@@ -72,4 +68,4 @@ def _read(given: MemoryStrategy | None) -> tuple[Policy | None, bool | None]:
         except TypeError as error:
             raise InvalidPolicy(f"{name} does not take these parameters: {error}") from None
     off = any(switches.get(name) is False for name in _IN_SESSION)
-    return (presets.none() if off else None), injection
+    return (none() if off else None), injection

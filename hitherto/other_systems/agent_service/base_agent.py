@@ -13,9 +13,9 @@ from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput
-from hitherto.integrations.agents.knowledge_base import KnowledgeBaseResource
-from hitherto.integrations.agents.setup import AgentSetup, current
 from hitherto.logs import logger
+from hitherto.other_systems.agent_service.knowledge_base import KnowledgeBaseResource
+from hitherto.other_systems.agent_service.setup import AgentSetup, current
 from hitherto.wire import codec
 from hitherto.wire.chat import assistant, system, user
 

@@ -55,6 +55,18 @@ class KnowledgeBaseConfiguration(_Part):
     rerank_provider: _Name | None = None
     rerank_model: _Name | None = None
 
+    @classmethod
+    def read(cls, value: object) -> KnowledgeBaseConfiguration:
+        """The configuration in a JSON object. Raises InvalidInput naming the key that is wrong."""
+        if isinstance(value, KnowledgeBaseConfiguration):
+            return value
+        if not isinstance(value, Mapping):
+            raise InvalidInput(f"the configuration of a knowledge base is {str(value)[:80]!r}; give a JSON object")
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise InvalidInput(f"the configuration of a knowledge base: {_told(error, cls)}") from None
+
     @model_validator(mode="after")
     def _fits(self) -> KnowledgeBaseConfiguration:
         if self.chunk_overlap >= self.chunk_size:
@@ -98,7 +110,7 @@ class AgentConfiguration(_Part):
         except ValidationError as error:
             named = cast("Mapping[str, object]", value).get("agent_id")
             whose = f" of {named[:80]!r}" if isinstance(named, str) and named else ""
-            raise InvalidInput(f"{where}{whose}: {_told(error)}") from None
+            raise InvalidInput(f"{where}{whose}: {_told(error, cls)}") from None
         checked_name(found.agent_id, "agent_id")
         return found
 
@@ -128,12 +140,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(there) or 'none'}"
 
 
-def _told(error: ValidationError) -> str:
+def _told(error: ValidationError, kind: Any) -> str:
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     if first["type"] != "extra_forbidden":
         return f"{where}: {first['msg']}" if where else str(first["msg"])
-    kind: Any = AgentConfiguration
     for name in first["loc"][:-1]:
         kind = kind.model_fields[name].annotation
     return f"{where} is not a known key; {nearest(str(first['loc'][-1]), kind.model_fields)}"

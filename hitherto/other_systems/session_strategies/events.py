@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from hitherto.cli.agent.commands import COMMANDS
-from hitherto.integrations.run_events import RunObject
+from hitherto.other_systems.session_strategies.commands import COMMANDS
+from hitherto.other_systems.session_strategies.run_events import RunObject
 
 Kind = Literal["model_call", "tool_call", "tool_result", "message", "freed", "error"]
 

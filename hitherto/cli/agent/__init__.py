@@ -1,3 +1,0 @@
-"""`hitherto agent`."""
-
-from hitherto.cli.agent.command import agent as agent

@@ -1,0 +1,1 @@
+"""A chat store with a rolling synopsis: its paths."""

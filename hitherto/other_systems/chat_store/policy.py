@@ -1,0 +1,11 @@
+"""The policy of such a system, by its parameters' names."""
+
+from __future__ import annotations
+
+from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import none, rolling
+
+
+def synopsis(summaryEnabled: bool = False, summaryThreshold: int = 40, summaryKeepLast: int = 12) -> Policy:
+    """`rolling` where it is enabled, else `none`. Raises InvalidPolicy."""
+    return rolling(summaryThreshold, summaryKeepLast) if summaryEnabled else none()
