@@ -21,7 +21,7 @@ def summarizing(context_limit: int = 20, keep_last_n_turns: int = 5) -> Policy:
 
 def compacting(trigger: Mapping[str, int] | int = 8, keep: int = 3, calls: bool = False, at_least: int = 0) -> Policy:
     """`redact`, over `trigger` turns: a number, or `{"turns": n}`. Raises InvalidPolicy."""
-    turns = trigger if isinstance(trigger, int) else trigger.get("turns")
-    if turns is None or not (isinstance(trigger, int) or len(trigger) == 1):
+    given = trigger if isinstance(trigger, Mapping) else {"turns": trigger}
+    if set(given) != {"turns"}:
         raise InvalidPolicy(f"trigger is {trigger!r}; give a number of turns, or {{'turns': n}}")
-    return redact(turns, keep, calls, at_least)
+    return redact(given["turns"], keep, calls, at_least)
