@@ -324,12 +324,12 @@ class Conversation:
         """
         if limit is not None and (not isinstance(cast(object, limit), int) or limit < 0):
             raise InvalidInput(f"limit is {limit!r}; give a whole number of at least 0")
-        governing, keeping = self._services.usable(policy), sent and at is None and keeps(self._handle)
-        if budget is None and not keeping:
-            return await ViewBuilder(self._handle).items(wire=wire, policy=governing, model=model, limit=limit, at=at)
-        if wire != RESPONSES:
-            raise InvalidInput(f"wire is {wire!r}; items within a budget are those of {RESPONSES!r}")
         most = None if budget is None else checked_budget(budget, 0)[0]
+        if wire != RESPONSES and (sent or most is not None):
+            raise InvalidInput(f"wire is {wire!r}; give budget and sent with {RESPONSES!r} alone")
+        governing, keeping = self._services.usable(policy), sent and at is None and keeps(self._handle)
+        if most is None and not keeping:
+            return await ViewBuilder(self._handle).items(wire=wire, policy=governing, model=model, limit=limit, at=at)
         items, manifest = await items_within(most, self._handle, policy=governing, model=model, limit=limit, at=at)
         if keeping and manifest is not None:
             await keep(self._handle, manifest)

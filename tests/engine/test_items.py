@@ -1,4 +1,4 @@
-"""`items`: what the policy leaves, as an API's items and without any budget."""
+"""`items`: what the policy leaves, as an API's items."""
 
 from __future__ import annotations
 
@@ -122,6 +122,17 @@ async def test_an_unknown_format_is_refused(opened: Opened) -> None:
         await chat.append(asks(1))
         with pytest.raises(InvalidInput, match="'grpc'"):
             await chat.items(wire=cast(Any, "grpc"))
+
+
+async def test_a_budget_and_what_is_sent_are_for_responses_alone(opened: Opened) -> None:
+    async with opened(Scripted()) as (memory, chat):
+        await rounds(memory, chat, range(1, 9))
+        assert 0 < len(await chat.items(budget=100)) < len(await chat.items())
+        for wire in ("openai.chat", "anthropic"):
+            with pytest.raises(InvalidInput, match=r"with 'openai\.responses' alone"):
+                await chat.items(wire=wire, budget=100)
+            with pytest.raises(InvalidInput, match=r"with 'openai\.responses' alone"):
+                await chat.items(wire=wire, sent=True)
 
 
 async def test_what_was_taken_back_or_cleared_is_not_among_them(opened: Opened) -> None:
