@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -20,13 +20,6 @@ Connection = psycopg.AsyncConnection[Any]
 
 TOUCHED = 64
 """The most rows that a statement may examine beside those it is for."""
-
-PLANNED = ("of these values", "of any values", "of an empty database")
-"""Whether the server plans for the values at hand, once for all values, or did so while the tables were empty."""
-
-
-STATES = ("not analyzed", "analyzed", "analyzed, row-level security")
-"""Whether the planner has seen statistics, and whether row-level security holds."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +74,9 @@ def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound
 
 
 @asynccontextmanager
-async def filled_database(
-    databases: Databases, *fill: str, cases: Iterable[Case], state: str
-) -> AsyncGenerator[Connection]:
-    """A connection to a database that was filled, with statistics or without, after the `cases` were prepared. The last
-    of the `STATES` is that of a role for which row-level security holds."""
+async def filled_database(databases: Databases, *fill: str) -> AsyncGenerator[Connection]:
+    """A connection to a database that was filled and analyzed, as a role for which row-level security holds. Statements
+    are planned once for all values, as the server does for those that come often."""
     name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
@@ -95,43 +86,24 @@ async def filled_database(
             await connection.execute(
                 sql.SQL("alter table hitherto.{} set (autovacuum_enabled = false)").format(sql.Identifier(table))
             )
-        for number, case in enumerate(cases):
-            await prepare(connection, f"early_{number}", case)
         for statements in fill:
             # On a connection of its own: one that has checked a foreign key goes on as it did when the table was empty.
             async with await Connection.connect(databases.url(name), autocommit=True) as filling:
                 await filling.execute(statements.encode())
-        if state != STATES[0]:
-            await connection.execute("analyze")
-        if state == STATES[2]:
-            await roles.grant(databases.url(name), ROW_SECURITY_ROLE)
-            await connection.execute(sql.SQL("set role {}").format(sql.Identifier(ROW_SECURITY_ROLE)))
+        await connection.execute("analyze")
+        await roles.grant(databases.url(name), ROW_SECURITY_ROLE)
+        await connection.execute(sql.SQL("set role {}").format(sql.Identifier(ROW_SECURITY_ROLE)))
+        await connection.execute("set plan_cache_mode = force_generic_plan")
         yield connection
     await databases.give_back(name)
 
 
-async def plan_of(filled: Connection, cases: Sequence[Case], number: int, planned: str) -> dict[str, Any]:
-    """The plan of a case as it is `PLANNED`, with what it came across."""
-    mode = "force_custom_plan" if planned == "of these values" else "force_generic_plan"
-    await filled.execute("select set_config('plan_cache_mode', %s, false)", [mode])
-    name = f"early_{number}"
-    if planned != "of an empty database":
-        name = f"{mode}_{number}"
-        await prepare(filled, name, cases[number])
-    return await explain(filled, name, cases[number])
-
-
-async def prepare(connection: Connection, name: str, case: Case) -> None:
-    """The statement as a prepared one, as psycopg makes it of what is repeated."""
+async def plan_of(connection: Connection, case: Case) -> dict[str, Any]:
+    """The plan that the statement is run by as a prepared one, with what it came across."""
     query = re.sub(r"%\((\w+)\)[sb]", lambda found: f"${list(case.values).index(found[1]) + 1}", statement(case.query))
-    await connection.execute(f"prepare {name} as {query}".encode())  # as bytes: it is not made of input
-
-
-async def explain(connection: Connection, name: str, case: Case) -> dict[str, Any]:
-    """The plan that a prepared statement is run by, with what it came across."""
     values = sql.SQL(", ").join(sql.Literal(value) for value in case.values.values())
     given = sql.SQL("({})").format(values) if case.values else sql.SQL("")
-    query = sql.SQL("explain (analyze, buffers, format json) execute {}{}").format(sql.Identifier(name), given)
+    await connection.execute(f"prepare planned as {query}".encode())  # as bytes: it is not made of input
     # What is explained is done; and undone again, for the next plan to find the same.
     async with connection.transaction(force_rollback=True):
         await connection.execute("select set_config('hitherto.tenant', %s, true)", [case.values.get("tenant", "")])
@@ -142,7 +114,9 @@ async def explain(connection: Connection, name: str, case: Case) -> dict[str, An
                 " from (select unnest(proconfig) as setting from pg_proc where oid = %s::regproc) settings",
                 [f"hitherto.{across}"],
             )
-        row = await (await connection.execute(query)).fetchone()
+        explained = sql.SQL("explain (analyze, buffers, format json) execute planned{}").format(given)
+        row = await (await connection.execute(explained)).fetchone()
+    await connection.execute("deallocate planned")
     assert row is not None
     return row[0][0]["Plan"]
 

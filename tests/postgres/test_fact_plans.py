@@ -8,8 +8,6 @@ import pytest
 
 from tests.databases import Databases
 from tests.postgres.plans import (
-    PLANNED,
-    STATES,
     TOUCHED,
     Connection,
     bound,
@@ -181,22 +179,18 @@ CASES = {
 }
 
 
-STATEMENTS = [one.case for one in CASES.values()]
-
-
-@pytest.fixture(scope="module", params=STATES)
-async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
-    """A database in which much is known, whether the planner has seen statistics or not."""
-    async with filled_database(databases, FILL, cases=STATEMENTS, state=request.param) as connection:
+@pytest.fixture(scope="module")
+async def filled(databases: Databases) -> AsyncIterator[Connection]:
+    """A database in which much is known."""
+    async with filled_database(databases, FILL) as connection:
         yield connection
 
 
-@pytest.mark.parametrize("planned", PLANNED)
 @pytest.mark.parametrize("name", CASES)
-async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str, planned: str) -> None:
+async def test_it_reads_no_more_than_it_is_for(filled: Connection, name: str) -> None:
     """However many facts there are of others."""
     one = CASES[name]
-    found = await plan_of(filled, STATEMENTS, STATEMENTS.index(one.case), planned)
+    found = await plan_of(filled, one.case)
     assert found["Actual Rows"] == one.case.rows
     assert scanned(found) <= {"search_space"}
     functions = {node.get("Function Name", "unnest") for node in nodes(found) if node["Node Type"] == "Function Scan"}

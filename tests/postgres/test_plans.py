@@ -11,8 +11,6 @@ import pytest
 
 from tests.databases import Databases
 from tests.postgres.plans import (
-    PLANNED,
-    STATES,
     TOUCHED,
     Case,
     Connection,
@@ -196,20 +194,18 @@ CASES = {
 }
 
 LOAD = Case("backlog", {"tenant": None}, 1)
-STATEMENTS = [*CASES.values(), LOAD]
 
 
-@pytest.fixture(scope="module", params=STATES)
-async def filled(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[Connection]:
-    """A database with one long conversation and many short ones, whether the planner has seen statistics or not."""
-    async with filled_database(databases, FILL, OWNED, cases=STATEMENTS, state=request.param) as connection:
+@pytest.fixture(scope="module")
+async def filled(databases: Databases) -> AsyncIterator[Connection]:
+    """A database with one long conversation and many short ones."""
+    async with filled_database(databases, FILL, OWNED) as connection:
         yield connection
 
 
-@pytest.mark.parametrize("planned", PLANNED)
 @pytest.mark.parametrize("name", CASES)
-async def test_it_looks_things_up(filled: Connection, name: str, planned: str) -> None:
-    found = await plan_of(filled, STATEMENTS, list(CASES).index(name), planned)
+async def test_it_looks_things_up(filled: Connection, name: str) -> None:
+    found = await plan_of(filled, CASES[name])
     assert found["Actual Rows"] == CASES[name].rows
     scans = {(node["Relation Name"], node["Node Type"]) for node in nodes(found) if "Relation Name" in node}
     scans = {(table, kind) for table, kind in scans if kind != "ModifyTable"}
@@ -217,10 +213,8 @@ async def test_it_looks_things_up(filled: Connection, name: str, planned: str) -
     assert examined(found) <= CASES[name].rows + TOUCHED
 
 
-@pytest.mark.parametrize("filled", ["analyzed"], indirect=True)
-@pytest.mark.parametrize("planned", ["of any values", "of an empty database"])
-async def test_the_load_reads_what_is_in_progress(filled: Connection, planned: str) -> None:
+async def test_the_load_reads_what_is_in_progress(filled: Connection) -> None:
     """However many digests and conversations there are beside."""
-    found = await plan_of(filled, STATEMENTS, STATEMENTS.index(LOAD), planned)
+    found = await plan_of(filled, LOAD)
     assert scanned(found) <= {"worker"}
     assert examined(found) <= 3 * (OTHERS + 1 + 4) + TOUCHED
