@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-from hitherto.aside import aside, weight
+from hitherto.aside import aside
 from hitherto.core.changes import Changes
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
@@ -251,7 +251,8 @@ class Conversation:
             family=self._services.family(model),
             cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
-        request = await aside(weight(tools), _with_tools, request, tools)
+        schemas = _schemas(tools)
+        request = await aside(sum(map(len, schemas)), request.with_tools, tools, schemas)
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
@@ -433,7 +434,7 @@ class Conversation:
         about = subject if not subject else checked_name(subject, "subject")
         crossing = cross_session_of(cross_session)
         shown = checked_title(title)
-        described = None if metadata is None else await aside(weight(metadata), metadata_json, metadata)
+        described = None if metadata is None else await asyncio.to_thread(metadata_json, metadata)
         kept = checked_ttl(ttl)
         earlier = await earlier_than(self._handle) if crossing.latest else None
         async with self._services.store.write(self.scope, self.id) as unit:
@@ -528,7 +529,7 @@ class Conversation:
             if hidden == 0:
                 return 0
             await unit.commit(cleared(head))
-        gone = clipped(await aside(head.size, joined, (*head.erased, *head.retracted)), head.view_start)
+        gone = clipped(joined((*head.erased, *head.retracted)), head.view_start)
         return hidden - sum(last - first + 1 for first, last in gone)
 
     async def erase(self, seqs: int | Iterable[int]) -> int:
@@ -580,12 +581,12 @@ class Conversation:
             return
 
 
-def _with_tools(request: ContextRequest, tools: Sequence[Mapping[str, Any]]) -> ContextRequest:
-    """The request with these tool schemas. Raises InvalidMessage."""
+def _schemas(tools: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The tools' schemas as JSON texts. Raises InvalidMessage."""
     for tool in cast("Sequence[object]", tools):
         if not isinstance(tool, Mapping):
             raise InvalidMessage(f"a tool schema is {tool!r}; give JSON objects, in the format of the API")
-    return request.with_tools(tools, [to_json(tool, what="a tool schema") for tool in tools])
+    return [to_json(tool, what="a tool schema") for tool in tools]
 
 
 def _listed(incoming: str | Appendable | Sequence[Appendable] | None, name: str = "incoming") -> Sequence[Appendable]:

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from hitherto.aside import aside
 from hitherto.core.digests.digest import Digest, Needs
 from hitherto.core.digests.work import Backlog, Claim, DigestJob, DigestWork, EarlierDigest, FailedDigest
 from hitherto.core.ledger import ModelCall
@@ -34,7 +33,7 @@ class DigestStore(Part):
         names = rows.scope_values(scope, conversation)
         found = await self._all(SQL["opaque"], {**names, "digest": digest})
         text = found[0][0] if found else None
-        return None if text is None else tuple(await aside(len(text), json.loads, text))
+        return None if text is None else tuple(json.loads(text))
 
     async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
         """The newest completed summary, made no longer than `within` ago by the store's clock, of the scope's other

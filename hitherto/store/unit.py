@@ -8,7 +8,6 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncCursor
 
-from hitherto.aside import aside, weight
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest
 from hitherto.core.digests.work import DigestOutcome
@@ -271,8 +270,7 @@ class Unit:
         """Write what is retracted, superseded and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
-            size = len(self._row.retracted) + weight(changes.retract)
-            retracted = await aside(size, heads.retracted_with, self._row, changes.retract, rev)
+            retracted = heads.retracted_with(self._row, changes.retract, rev)
             values = {**at, "ranges": rows.multirange(ranges(changes.retract)), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})

@@ -94,7 +94,7 @@ class ContextBuilder:
             options = recall or (RecallOptions(other_conversations=False) if used.recall else None)
             crossing = self.handle.crossing(head, asked, defaults)
             of_this = options is not None and not options.other_conversations
-            complete = of_this and await aside(request.size, _shows_all, shown, head, request)
+            complete = of_this and _shows_all(shown, head, request)
             now = None if complete else options
             queries = await self._recall_queries(request, used, shown, head, recall=now, crossing=crossing)
             if queries or options is not None or used.recalls:

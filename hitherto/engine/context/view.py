@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hitherto.aside import aside
 from hitherto.core.context.digest_block import with_digest
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message, size_of
+from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.render import Prefix
 from hitherto.core.policy.view import View
 from hitherto.engine.context.log_reader import MARGIN, LogReader, view_of
 from hitherto.engine.handle import Handle
-from hitherto.garbage import few_collections
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,7 @@ class ViewBuilder:
         items = await self._as_they_are(shown, head, reading, wire)
         if items is None:
             loaded = await LogReader(self.handle).live(reading, head)
-            size = size_of(one.message for one in loaded)
-            items = await aside(size, self._written, loaded, request, shown, head)
+            items = await asyncio.to_thread(_written, self._without_orphans(loaded, request), request, shown, head)
         items, system, _ = with_digest(shown, request, items)
         items = [*(item for text in system for item in request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]
@@ -83,10 +81,6 @@ class ViewBuilder:
             return None
         items = _written(loaded, request, shown, head)
         return items[-limit:] if limit and len(items) >= limit else None if limit else []
-
-    def _written(self, loaded: Sequence[Logged], request: ContextRequest, shown: View, head: Head) -> list[Payload]:
-        with few_collections():
-            return _written(self._without_orphans(loaded, request), request, shown, head)
 
     def _without_orphans(self, loaded: Sequence[Logged], request: ContextRequest) -> list[Logged]:
         """The messages without those tool results whose calls are shown neither as messages nor among the opaque

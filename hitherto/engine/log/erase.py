@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hitherto.aside import aside, weight
 from hitherto.core.changes import Changes
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, Status, render_items
@@ -54,7 +53,7 @@ async def erase_messages(
         if unknown:
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
             raise InvalidInput(f"{conversation!r} has no message {min(unknown)}: {there}; nothing was erased")
-        erased = await aside(weight(asked) + unit.head.size, lambda: without(ranges(asked), unit.head.erased))
+        erased = without(ranges(asked), unit.head.erased)
         if not erased:
             return 0
         changes = await _erasing(unit, erased, counter, why="messages of its range were erased")

@@ -3,12 +3,12 @@ keeps everything."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hitherto.aside import aside, weight
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.work import DigestOutcome, NewDigest
@@ -135,7 +135,7 @@ class Rewinder:
         services, store = self.handle.services, self.handle.services.store
         if wire != RESPONSES:
             raise InvalidInput(f"items in the place of others can be of {RESPONSES!r} only, not of {wire!r}")
-        raw = await aside(weight(items), lambda: [services.read(item, wire).payload for item in items])
+        raw = [one.payload for one in await services.read_messages(items, wire)]
         family = None if model is None else services.family(model)
         while True:
             head = await self.handle.head()
@@ -152,7 +152,7 @@ class Rewinder:
                 shown = await ViewBuilder(self.handle).items(
                     wire=wire, policy=policy, model=model, limit=None, at=clear.visible_rev - 1
                 )
-                restored = await aside(weight(shown), _same, shown, raw)
+                restored = _same(shown, raw)
             async with store.write(self.handle.scope, self.handle.id) as unit:
                 if unit.head.rev != head.rev:
                     continue
@@ -227,7 +227,7 @@ class Rewinder:
     async def _standing_in(
         self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None
     ) -> NewDigest:
-        tokens, opaque = await aside(weight(items), self._sealed, items)
+        tokens, opaque = await asyncio.to_thread(self._sealed, items)
         return NewDigest(
             stage=REPLACED,
             spec="{}",

@@ -29,7 +29,6 @@ from hitherto.core.log.conversations import (
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.scope import Scope
-from hitherto.garbage import few_collections
 from hitherto.store import rows
 from hitherto.store.connections.part import Part
 from hitherto.store.connections.pool import Connections
@@ -227,8 +226,7 @@ class LogStore(Part):
 
 
 def _items_from(texts: Sequence[str]) -> list[Payload]:
-    with few_collections():
-        return json.loads(f"[{','.join(texts)}]")
+    return json.loads(f"[{','.join(texts)}]")
 
 
 def _reading_values(scope: Scope, conversation: str, ref: int, reading: MessageRange) -> dict[str, Any]:
