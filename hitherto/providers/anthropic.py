@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -21,17 +19,18 @@ from anthropic import (
 
 from hitherto.core.log.message import storable
 from hitherto.core.prompt import Prompt
-from hitherto.errors import ModelRejected
 from hitherto.ports.models.model import Completion, Model
 from hitherto.providers.endpoints.address import EndpointSettingNames
-from hitherto.providers.endpoints.failures import Endpoint, name_of, paid
+from hitherto.providers.endpoints.failures import Endpoint, SDKErrors, name_of, paid
 from hitherto.providers.endpoints.json_body import at, is_json, tokens
-from hitherto.providers.endpoints.response import TooLong, bounded
+from hitherto.providers.endpoints.response import bounded
 
 if TYPE_CHECKING:
     from httpx2 import Request, Response
 
 ANTHROPIC = "https://api.anthropic.com"
+
+_ERRORS = SDKErrors(timeout=APITimeoutError, connection=APIConnectionError, status=APIStatusError, base=AnthropicError)
 
 _NAMED = EndpointSettingNames(form="it ends before /v1", example=ANTHROPIC)
 
@@ -90,7 +89,9 @@ class Anthropic(Model):
     ) -> None:
         # The SDK adds /v1 to each call; many base URLs end in it already.
         address = (base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        self._endpoint = Endpoint(model=model, base_url=address, api_key=api_key, timeout=timeout, named=_NAMED)
+        self._endpoint = Endpoint(
+            model=model, base_url=address, api_key=api_key, timeout=timeout, named=_NAMED, errors=_ERRORS
+        )
         self._client = AsyncAnthropic(
             api_key=self._endpoint.key or _NO_KEY,
             base_url=address,
@@ -112,30 +113,11 @@ class Anthropic(Model):
         return self._input_limit
 
     async def complete(self, prompt: Prompt) -> Completion:
-        async with self._answering():
+        async with self._endpoint.answering():
             return self._read(await self._answer(prompt), prompt)
 
     async def aclose(self) -> None:
         await self._client.close()
-
-    @asynccontextmanager
-    async def _answering(self) -> AsyncGenerator[None]:
-        """Limits the block to the timeout, and turns what the SDK raises in it into a ModelError."""
-        endpoint = self._endpoint
-        async with endpoint.in_time():
-            try:
-                yield
-            # `from None`: the SDK's errors quote the endpoint, which may repeat the key or the request.
-            except APITimeoutError:
-                raise endpoint.late() from None
-            except APIConnectionError as error:
-                if isinstance(error.__cause__, TooLong):
-                    raise endpoint.too_long() from None
-                raise endpoint.connection_lost(error.__cause__ or error) from None
-            except APIStatusError as error:
-                raise endpoint.failure(error.status_code, error.body, error.response.headers) from None
-            except AnthropicError as error:
-                raise ModelRejected(f"the request to {endpoint.url} failed ({type(error).__name__})") from None
 
     async def _answer(self, prompt: Prompt) -> str:
         """The body of the endpoint's answer, in the first dialect that it accepts."""

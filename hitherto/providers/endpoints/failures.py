@@ -10,12 +10,17 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.providers.endpoints.address import EndpointSettingNames, shown_url, usable_key
 from hitherto.providers.endpoints.json_body import at, parsed
-from hitherto.providers.endpoints.response import LONGEST
+from hitherto.providers.endpoints.response import LONGEST, TooLong
 from hitherto.providers.endpoints.retry_after import retry_after
+
+if TYPE_CHECKING:  # whichever of the two the SDK brings: httpx or httpx2
+    from httpx2 import Response
 
 _SECRET = 8
 """Characters from which on a key is taken for a secret. Servers that need no key are given a word like "x", which is
@@ -40,17 +45,37 @@ _TOO_LONG = re.compile(r"(context|input|prompt|sequence) (length|window|size)|to
 """In the messages of OpenAI, Anthropic, vLLM and llama.cpp about a request that is too long for the model."""
 
 
-class Endpoint:
-    """One model at one address, and the errors for what can go wrong there.
+@dataclass(frozen=True, slots=True)
+class SDKErrors:
+    """The classes of an SDK's errors: no answer in time, no connection, an answer that is no success, and all others.
+    Those of OpenAI and of Anthropic have the same attributes."""
 
-    `timeout` limits one `in_time` in seconds. No key is read from the environment, and none appears in an error
+    timeout: type[Exception]
+    connection: type[Exception]
+    status: type[Exception]
+    base: type[Exception]
+
+
+class Endpoint:
+    """One model at one address, called through an SDK with these `errors`, and Hitherto's errors for what can go wrong
+    there.
+
+    `timeout` limits one `answering` in seconds. No key is read from the environment, and none appears in an error
     message. `url` is the address without what may be secret in it. Raises InvalidSettings for a key or a base URL that
     no request can be made with.
     """
 
     def __init__(
-        self, *, model: str, base_url: str, api_key: str | None, timeout: float, named: EndpointSettingNames
+        self,
+        *,
+        model: str,
+        base_url: str,
+        api_key: str | None,
+        timeout: float,
+        named: EndpointSettingNames,
+        errors: SDKErrors,
     ) -> None:
+        self._errors = errors
         self.named = named
         self.model = model
         self.key = usable_key(api_key, named)
@@ -59,29 +84,43 @@ class Endpoint:
         self.timeout = timeout
 
     @asynccontextmanager
-    async def in_time(self, seconds: float | None = None) -> AsyncGenerator[None]:
-        """Ends the block after `seconds` (default: the timeout) with ModelUnavailable, even while the endpoint still
-        sends."""
-        seconds = self.timeout if seconds is None else seconds
+    async def answering(self, seconds: float | None = None) -> AsyncGenerator[None]:
+        """Turns what the SDK raises in the block into a ModelError, and ends the block after `seconds` (default: the
+        timeout) with ModelUnavailable, even while the endpoint still sends."""
+        seconds, errors = self.timeout if seconds is None else seconds, self._errors
+        # `from None`: the SDK's errors quote the endpoint, which may repeat the key or the request.
         try:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise self.late(seconds) from None
+            raise self._late(seconds) from None
+        except TooLong:
+            raise self._too_long() from None
+        except errors.timeout:
+            raise self._late(self.timeout) from None
+        except errors.connection as error:
+            if isinstance(error.__cause__, TooLong):  # as SDKs before 3 pass it on
+                raise self._too_long() from None
+            raise self._connection_lost(error.__cause__ or error) from None
+        except errors.status as error:
+            response: Response = getattr(error, "response")  # noqa: B009 (the two SDKs have no class in common)
+            raise self.failure(response.status_code, getattr(error, "body", None), response.headers) from None
+        except errors.base as error:
+            raise ModelRejected(f"the request to {self.url} failed ({type(error).__name__})") from None
 
-    def late(self, seconds: float | None = None) -> ModelUnavailable:
+    def _late(self, seconds: float) -> ModelUnavailable:
         return ModelUnavailable(
-            f"{self.url} did not answer within {seconds or self.timeout:g} seconds; see whether it is overloaded "
+            f"{self.url} did not answer within {seconds:g} seconds; see whether it is overloaded "
             f"or still loading {self.model!r}, or allow it more time ({self.named.timeout})"
         )
 
-    def connection_lost(self, cause: BaseException) -> ModelUnavailable:
+    def _connection_lost(self, cause: BaseException) -> ModelUnavailable:
         return ModelUnavailable(
             f"no answer from {self.url} ({self._fault(cause)}); see whether the server runs there and whether "
             f"{self.named.base_url} is right"
         )
 
-    def too_long(self) -> InvalidModelAnswer:
+    def _too_long(self) -> InvalidModelAnswer:
         return InvalidModelAnswer(
             f"{self.url} answered with more than {LONGEST // 1_000_000} MB, which no answer has; see whether "
             f"{self.named.base_url} is right ({self.named.form})"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from openai import (
@@ -16,15 +14,16 @@ from openai import (
     OpenAIError,
 )
 
-from hitherto.errors import ModelRejected
 from hitherto.providers.endpoints.address import EndpointSettingNames
-from hitherto.providers.endpoints.failures import Endpoint
-from hitherto.providers.endpoints.response import TooLong, bounded
+from hitherto.providers.endpoints.failures import Endpoint, SDKErrors
+from hitherto.providers.endpoints.response import bounded
 
 if TYPE_CHECKING:
     from httpx2 import Request, Response
 
 OPENAI = "https://api.openai.com/v1"
+
+_ERRORS = SDKErrors(timeout=APITimeoutError, connection=APIConnectionError, status=APIStatusError, base=OpenAIError)
 
 _NO_KEY = "none"
 """Sent if no key is set: the SDK requires one, and local servers ignore it. Otherwise the SDK would take OPENAI_API_KEY
@@ -51,7 +50,12 @@ class OpenAIEndpoint(Endpoint):
     ) -> None:
         address = base_url or OPENAI
         super().__init__(
-            model=model, base_url=address, api_key=api_key, timeout=timeout, named=named or EndpointSettingNames()
+            model=model,
+            base_url=address,
+            api_key=api_key,
+            timeout=timeout,
+            named=named or EndpointSettingNames(),
+            errors=_ERRORS,
         )
         http = _OpenAIClient(follow_redirects=False)
         key = self.key or _NO_KEY
@@ -75,27 +79,6 @@ class OpenAIEndpoint(Endpoint):
 
     async def aclose(self) -> None:
         await self.client.close()
-
-    @asynccontextmanager
-    async def answering(self, seconds: float | None = None) -> AsyncGenerator[None]:
-        """Limits the block to `seconds` (at most the timeout, which is the default), and turns what the SDK raises in
-        it into a ModelError."""
-        async with self.in_time(seconds):
-            try:
-                yield
-            except TooLong:
-                raise self.too_long() from None
-            # `from None`: the SDK's errors quote the endpoint, which may repeat the key or the request.
-            except APITimeoutError:
-                raise self.late() from None
-            except APIConnectionError as error:
-                if isinstance(error.__cause__, TooLong):  # as SDKs before 3 pass it on
-                    raise self.too_long() from None
-                raise self.connection_lost(error.__cause__ or error) from None
-            except APIStatusError as error:
-                raise self.failure(error.status_code, error.body, error.response.headers) from None
-            except OpenAIError as error:
-                raise ModelRejected(f"the request to {self.url} failed ({type(error).__name__})") from None
 
 
 class _OpenAIClient(DefaultAsyncHttpxClient):
