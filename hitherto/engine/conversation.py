@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -257,7 +258,7 @@ class Conversation:
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
         if wait := checked_wait(wait):
-            await self._wait(wait)
+            await wait_for_digests(self, wait)
         scope, watch, began = self._handle.scope, self._services.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._handle.id, budget=budget) as span:
             made = await ContextBuilder(self._handle, self._recaller).fitted(
@@ -566,19 +567,16 @@ class Conversation:
             await unit.delete(facts=facts)
         return messages
 
-    async def _wait(self, seconds: float) -> None:
-        """Wait until no digest is in progress in any process, for at most `seconds`. Digests that were put off are not
-        waited for."""
-        pause = 0.01
-        try:
-            async with asyncio.timeout(seconds):
-                while (head := await self.head()) is not None and any(
-                    one.claimed or one.error is None for one in head.running
-                ):
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 1.5, 0.25)
-        except TimeoutError:
-            return
+
+async def wait_for_digests(conversation: Conversation, seconds: float) -> None:
+    """Wait until no digest of the conversation is in progress in any process, for at most `seconds`. Digests that were
+    put off are not waited for."""
+    pause = 0.01
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while (head := await conversation.head()) and any(one.claimed or not one.error for one in head.running):
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, 0.25)
 
 
 def _schemas(tools: Sequence[Mapping[str, Any]]) -> list[str]:

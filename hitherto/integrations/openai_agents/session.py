@@ -16,7 +16,7 @@ from hitherto.core.log.message import RESPONSES, Logged, Payload
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.scope import Scope, checked_name
-from hitherto.engine.conversation import Conversation
+from hitherto.engine.conversation import Conversation, wait_for_digests
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.errors import ConcurrentWrite, InvalidInput, InvalidScope
@@ -108,7 +108,7 @@ class HithertoSession:
             if newest == 0:
                 return []
             if self._wait > 0:
-                await _wait_for_digests(conversation, self._wait)
+                await wait_for_digests(conversation, self._wait)
             # Outside of a run, no model is sent them.
             return await self._shown(conversation, newest, budget=self._budget, sent=wrapper is not None)
 
@@ -169,7 +169,7 @@ class HithertoSession:
         make a run wait for a digest at its beginning, set the session's `wait`.
         """
         if args is None or args.get("force", False):
-            await self._do(lambda conversation: _wait_for_digests(conversation, _LONGEST_WAIT), wrapper)
+            await self._do(lambda conversation: wait_for_digests(conversation, _LONGEST_WAIT), wrapper)
 
     async def messages(self, *, wrapper: Wrapper | None = None) -> list[Logged]:
         """The whole log, whatever is shown of it."""
@@ -297,15 +297,3 @@ def _home(memory: object) -> MemoryLoop:
             raise InvalidInput(
                 f"memory is {memory!r}; give an open memory, hitherto.open(…) as it is, or hitherto.open_sync(…)"
             )
-
-
-async def _wait_for_digests(conversation: Conversation, seconds: float) -> None:
-    """Waits until no digest is in progress, here or in another process, or until the time is up."""
-    pause = 0.01
-    deadline = asyncio.get_running_loop().time() + seconds
-    while (head := await conversation.head()) is not None and head.running:
-        left = deadline - asyncio.get_running_loop().time()
-        if left <= 0:
-            return
-        await asyncio.sleep(min(pause, left))
-        pause = min(pause * 1.5, 0.25)
