@@ -127,8 +127,9 @@ class RecallSettings(_Group):
     `embedder_provider` at `embedder_base_url` (unset: the provider's own) with `embedder_key`. Its vectors have
     `embedder_dimensions` (unset: the model's own), and it reads `embedder_input_limit` tokens of a text (unset: what is
     known of the model). A question's vector gets `embedder_timeout` seconds, and so do those that choose the known
-    facts for a digest; others made in the background get ten times as long per request. `previous_embedder`: the
-    embedder before a change, of the same provider; its vectors are searched until the new one has caught up.
+    facts for a digest; an embedder in this process gets ten times as long, and so does each request in the background.
+    `previous_embedder`: the embedder before a change, of the same provider; its vectors are searched until the new one
+    has caught up.
     `reranker`: "model" (the model for digests orders what was found), or the name of a cross-encoder at
     `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds. `recall_share`: the part of a context's
     budget that is reserved for what is recalled, where the budget cuts; it takes whatever else is left too, but at most

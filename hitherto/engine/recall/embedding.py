@@ -19,6 +19,9 @@ from hitherto.ports.models.embedder import Embedder, Embeddings, usable
 
 log = logger("hitherto.embedding")
 
+PATIENCE = 10
+"""How many times as long as a question over a network the embedder may take for what is computed in this process."""
+
 _NOBODY = "-"
 """The tenant named where a call is made for none."""
 
@@ -79,9 +82,9 @@ class Embedding:
         self, texts: Sequence[str], tenant: str, ledger: list[ModelCall], *, otherwise: str
     ) -> Vectors | None:
         """The same vectors, for those who can do without: None if the embedder fails in any way, or takes longer than
-        the setting `embedder_timeout`. Then a warning says what is done `otherwise`."""
+        the setting `embedder_timeout` allows. Then a warning says what is done `otherwise`."""
         try:
-            async with asyncio.timeout(self._services.settings.embedder_timeout):
+            async with asyncio.timeout(self._seconds(self._services.embedder)):
                 return (await self.documents(texts, tenant, ledger))[1]
         except Exception as error:  # noqa: BLE001 (a user-supplied embedder may raise anything; there are still words)
             why = "it took too long" if isinstance(error, TimeoutError) else told(error)
@@ -111,6 +114,12 @@ class Embedding:
 
         return await self._asked(embedder, ask, len(texts), tenant, ledger, tries=None)
 
+    def _seconds(self, embedder: Embedder | None) -> float:
+        """What a question's vector may take. One that is computed in this process is only slow where the machine is
+        busy, so it gets ten times as long."""
+        seconds = self._services.settings.embedder_timeout
+        return PATIENCE * seconds if embedder is not None and embedder.local else seconds
+
     @property
     def local(self) -> bool:
         """Whether the embedder computes in this process."""
@@ -119,8 +128,8 @@ class Embedding:
     async def question(
         self, text: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
     ) -> Vector:
-        """The vector of a question in `space`, from one request of at most the setting `embedder_timeout`. Raises
-        CallPostponed and what the embedder raises.
+        """The vector of a question in `space`, from one request in the time that the setting `embedder_timeout`
+        allows. Raises CallPostponed and what the embedder raises.
 
         In a mean of word vectors the name of an author drowns all other words. So for a local embedder the names of
         `authors` are left out (see `core.recall.terms.topic`); any other gets the question as it is.
@@ -129,15 +138,16 @@ class Embedding:
         embedder = next(one for one in known if _space(one) == space)
 
         asked = topic(text, authors=authors) if embedder.local else text
+        seconds = self._seconds(embedder)
 
         async def ask() -> Embeddings:
             try:
-                async with asyncio.timeout(self._services.settings.embedder_timeout):
+                async with asyncio.timeout(seconds):
                     return await embedder.query(asked)
             except TimeoutError:
                 raise ModelUnavailable(
-                    f"the embedder {space.name!r} did not answer within {self._services.settings.embedder_timeout:g} "
-                    "seconds; allow it more time (HITHERTO_EMBEDDER_TIMEOUT), or see what it waits for"
+                    f"the embedder {space.name!r} did not answer within {seconds:g} seconds; allow it more time "
+                    "(HITHERTO_EMBEDDER_TIMEOUT), or see what it waits for"
                 ) from None
 
         return (await self._asked(embedder, ask, 1, tenant, ledger, tries=1))[0]

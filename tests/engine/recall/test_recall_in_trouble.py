@@ -12,7 +12,9 @@ import pytest
 from hitherto import Memory, assistant, user
 from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.vectors import Vectors
+from hitherto.engine.recall import embedding
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
+from hitherto.ports.models.embedder import Embeddings
 from hitherto.providers.scripted.embedder import Hang, Reply, ScriptedEmbedder, not_a_number
 from hitherto.store.recall.index import SearchIndex
 from hitherto.store.store import Store
@@ -60,6 +62,24 @@ def opened(store: Store) -> Opened:
 
 def index_of(memory: Memory) -> SearchIndex:
     return memory._services.store.index
+
+
+class Slow(Local):
+    """Takes longer than `embedder_timeout`, as a computation in this process does on a busy machine."""
+
+    async def query(self, text: str) -> Embeddings:
+        await asyncio.sleep(0.05)
+        return await super().query(text)
+
+
+async def test_a_computation_in_this_process_gets_longer_than_a_request(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "PATIENCE", 50_000)  # so that no machine is too slow for this test
+    async with opened(embedder=Slow(), embedder_timeout=0.02) as memory:
+        await memory.conversation("c", scope=SCOPE).append(user("I play the cello"), assistant("ok"))
+        assert await memory.wait_for_index()
+        assert (await memory.recall("cello", scope=SCOPE)).missing == ()
 
 
 class TestWhatIsNotIndexedYet:
