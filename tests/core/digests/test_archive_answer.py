@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -196,7 +195,8 @@ def test_a_long_entry_is_read_in_linear_time() -> None:
     "piece", ["{", '{"', '{"a', "#", "# ", "**", "- ", "Summary ", "open ", "(", "[", ",", " ", "No "]
 )
 def test_a_long_answer_is_read_in_linear_time(piece: str) -> None:
-    began = time.process_time()
-    with contextlib.suppress(InvalidModelAnswer):
-        archive_from("## SUMMARY\n" + piece * 100_000)
-    assert time.process_time() - began < 5
+    def read(text: str) -> None:
+        with contextlib.suppress(InvalidModelAnswer):
+            archive_from(f"## SUMMARY\n{text}")
+
+    assert growth(read, piece) < 2 * TIMES

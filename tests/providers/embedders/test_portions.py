@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -35,10 +34,14 @@ def test_no_more_is_cut_than_has_to_be(text: str):
 
 
 def test_the_rest_of_a_huge_text_costs_nothing():
-    count = counter_for("cl100k_base").count
-    began = time.process_time()
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return counter_for("cl100k_base").count(text)
+
     cut("The barge leaves at dawn. " * 2_000_000, 512, count)
-    assert time.process_time() - began < 0.5
+    assert sum(counted) < 100_000
 
 
 @pytest.mark.parametrize("rest", [" ", "-"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -54,17 +53,6 @@ async def test_its_space_says_what_makes_its_vectors() -> None:
     assert Wordllama().space.name == "wordllama-256/telling-words-1"
     assert vectors.dtype == np.float32
     assert vectors[0, :4].tolist() == pytest.approx([0.09418, -0.00708, -0.03033, 0.00848], abs=1e-4)
-
-
-async def test_fast_enough_for_a_backlog() -> None:
-    embedder = Wordllama()
-    await embedder.query("once, to load it")
-    texts = [
-        f"Message {number}: we took the Granary in Leith for Friday, table {number % 97}." for number in range(5_882)
-    ]
-    began = time.process_time()
-    await embedder.documents(texts)
-    assert time.process_time() - began < 5
 
 
 async def test_a_call_went_to_no_endpoint() -> None:
