@@ -48,6 +48,7 @@ from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import (
     checked_limit,
+    checked_list,
     checked_revision,
     checked_switch,
     checked_wait,
@@ -189,6 +190,9 @@ class Conversation:
         """What a turn with this key and this question appended: see `Turn`. None if it was not answered; what it left
         when it broke off is then taken back, if nothing was said since. Raises IdempotencyKeyReused if the key was used
         for another question or without an answer, NotFound if its answer was erased."""
+        check_key(key)
+        if not key:
+            raise InvalidInput("a retry is found by its key; give one")
         return await retried(self._handle, question, key)
 
     def _go_by_what_is_stored(self) -> None:
@@ -252,6 +256,7 @@ class Conversation:
             family=self._services.family(model),
             cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
+        tools = checked_list(tools, "tools", "tool schemas")
         schemas = _schemas(tools)
         request = await aside(sum(map(len, schemas)), request.with_tools, tools, schemas)
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
@@ -272,7 +277,8 @@ class Conversation:
 
     async def contexts(self, *, before: int | None = None, limit: int = 20) -> list[KeptContext]:
         """The contexts of this conversation that were kept, the newest first, at most `limit`; those before the id
-        `before`. `rebuild` makes one again from its manifest.
+        `before`. Where they are large, they are fewer, but at least one: the next page is that before the last one's
+        id. `rebuild` makes one again from its manifest.
 
         Contexts are kept where the settings `keep_contexts` or `keep_contexts_for` say so: those that `context` and
         `turn` made, and the items that runs of an SDK asked their session for. One that showed a message that is erased
@@ -301,7 +307,7 @@ class Conversation:
     async def view(self, *, at: int | None = None, policy: PolicyLike | None = None) -> View:
         """The log as the policy leaves it, before any budget, now or at a past revision. Raises NotFound for a
         revision that does not exist."""
-        return await ViewBuilder(self._handle).view(self._services.usable(policy), at)
+        return await ViewBuilder(self._handle).view(self._services.usable(policy), checked_revision(at))
 
     async def items(
         self,
@@ -327,6 +333,7 @@ class Conversation:
         if limit is not None and (not isinstance(cast(object, limit), int) or limit < 0):
             raise InvalidInput(f"limit is {limit!r}; give a whole number of at least 0")
         most = None if budget is None else checked_budget(budget, 0)[0]
+        at, model = checked_revision(at), checked_words(model, "model")
         if wire != RESPONSES and (sent or most is not None):
             raise InvalidInput(f"wire is {wire!r}; give budget and sent with {RESPONSES!r} alone")
         governing, keeping = self._services.usable(policy), sent and at is None and keeps(self._handle)
@@ -378,15 +385,27 @@ class Conversation:
         """The log from seq `start` to `stop` (exclusive), at most its first `limit` messages. By default it is the
         whole log, with the messages that were cleared, retracted or digested. Raises InvalidInput for a negative
         number."""
-        for name, value in (("start", start), ("stop", stop), ("limit", limit)):
-            if value is not None and value < 0:
-                raise InvalidInput(f"{name} is {value}; give a number of at least 0")
+        head, reading = await self._reading(start, stop, limit)
+        return await self._services.store.messages(self.scope, self.id, head.ref, reading)
+
+    async def _page(
+        self, *, start: int = 0, stop: int | None = None, limit: int | None = None
+    ) -> tuple[list[Logged], int | None]:
+        """The first of these messages, as many as a page has room for, and the seq from which on the next page is read;
+        None at the end."""
+        head, reading = await self._reading(start, stop, limit)
+        page = await self._services.store.page(self.scope, self.id, head.ref, reading)
+        next_seq = page[-1].seq + 1 if page else reading.stop
+        return page, next_seq if next_seq < reading.stop and (limit is None or len(page) < limit) else None
+
+    async def _reading(self, start: int, stop: int | None, limit: int | None) -> tuple[Head, MessageRange]:
+        start = checked_limit(start, minimum=0, most=2**62, name="start")
+        stop = None if stop is None else checked_limit(stop, minimum=0, most=2**62, name="stop")
+        limit = None if limit is None else checked_limit(limit, minimum=0, most=2**62)
         head = await self._handle.head()
         end = head.next_seq if stop is None else min(stop, head.next_seq)
-        reading = MessageRange(
-            start=min(start, end), stop=end, limit=None if limit is None else min(limit, head.next_seq)
-        )
-        return await self._services.store.messages(self.scope, self.id, head.ref, reading)
+        most = None if limit is None else min(limit, head.next_seq)
+        return head, MessageRange(start=min(start, end), stop=end, limit=most)
 
     async def expand(self, what: Expandable, *, budget: int = 2_000) -> Expansion:
         """The messages of a digest or a range word for word, oldest first, as many as fit into `budget` tokens
@@ -488,7 +507,8 @@ class Conversation:
         one in progress too. Where items stand in place of all messages (after `replace`, or native compaction under
         `policy`, for `model`), the last of these items is removed instead.
         """
-        return await Rewinder(self._handle).pop(policy=self._services.usable(policy), model=model)
+        governing, model = self._services.usable(policy), checked_words(model, "model")
+        return await Rewinder(self._handle).pop(policy=governing, model=model)
 
     async def rewind(self, *, to: int) -> int:
         """Retract all messages after seq `to` (-1: all), for "edit and retry". Returns how many.
@@ -518,7 +538,11 @@ class Conversation:
         Raises InvalidMessage for an item the API would not accept, InvalidInput when there is nothing to replace,
         ConcurrentWrite when `expect` does not hold; nothing is written then.
         """
-        given, governing = [dict(item) for item in items], self._services.usable(policy)
+        listed = checked_list(items, "items", "items, as the API has them; an empty one hides everything")
+        if items is None or not all(isinstance(item, Mapping) for item in listed):
+            raise InvalidInput("items has something that is no item; give a list of JSON objects")
+        given, governing = [dict(item) for item in listed], self._services.usable(policy)
+        model = checked_words(model, "model")
         await Rewinder(self._handle).replace(given, wire=wire, model=model, policy=governing, expect=expect)
 
     async def clear(self) -> int:
@@ -544,7 +568,7 @@ class Conversation:
         `Memory.wait_for_erasure`). Other messages that quote them are messages of their own. A replay of the key with
         which they were appended writes nothing. Raises InvalidInput for a seq that is not in the log.
         """
-        asked = [seqs] if isinstance(seqs, int) else list(seqs)
+        asked = [seqs] if isinstance(seqs, int) else checked_list(seqs, "seqs", "the numbers of messages")
         for seq in asked:
             if not isinstance(cast(object, seq), int) or isinstance(seq, bool):
                 raise InvalidInput(f"{seq!r} is no seq; give the numbers of messages")

@@ -82,9 +82,8 @@ async def conversation_page(
     """See `Memory.conversations`."""
     limit = checked_limit(limit)
     beyond = None if cursor is None else _beyond(cursor)
-    found = await store.listed(replace(asked, beyond=beyond), limit=limit + 1)
-    shown = found[:limit]
-    return ConversationPage(conversations=tuple(shown), next=_cursor(shown[-1]) if len(found) > limit else None)
+    shown, more = await store.listed(replace(asked, beyond=beyond), limit=limit)
+    return ConversationPage(conversations=tuple(shown), next=_cursor(shown[-1]) if more else None)
 
 
 async def scope_page(

@@ -19,7 +19,7 @@ from hitherto.core.export.records import ExportScope
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import By, Costs
 from hitherto.core.log.append import checked_ttl
-from hitherto.core.log.conversations import AgentDefaults, ScopePart
+from hitherto.core.log.conversations import AgentDefaults, MessageRange, ScopePart
 from hitherto.core.log.message import Logged, storable
 from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
@@ -45,10 +45,12 @@ from hitherto.engine.purge import purge_expired
 from hitherto.engine.recall.arguments import (
     checked_kinds,
     checked_limit,
+    checked_list,
     checked_seq,
     checked_share,
     checked_switch,
     checked_time,
+    checked_words,
 )
 from hitherto.engine.recall.indexer import Indexer, Wakeup
 from hitherto.engine.recall.recall import Hit, Recaller, RecallResult
@@ -210,7 +212,7 @@ class Memory:
             before=checked_time(before, "before"),
             as_of=checked_seq(as_of, "as_of"),
             doc_type=doc_type,
-            namespace=None if namespace is None else storable(namespace),
+            namespace=None if namespace is None else storable(checked_words(namespace, "namespace") or ""),
             metadata=json.loads(metadata_json(metadata or {})),
             subject=subject if not subject else checked_name(subject, "subject"),
         )
@@ -222,8 +224,11 @@ class Memory:
     async def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
         for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
-        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists."""
+        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Where they are large
+        or many, they are the first of them."""
         radius = checked_limit(radius, minimum=0, name="radius")
+        if not isinstance(cast(object, hit), Hit):
+            raise InvalidInput(f"hit is {str(hit)[:80]!r}; give one of `recall(…).hits`")
         theirs_too = all_agents or hit.agent == Scope.checked(scope).agent
         if hit.conversation is None or hit.start is None or hit.end is None or not theirs_too:
             return []
@@ -233,7 +238,8 @@ class Memory:
         first = max(hit.start - radius, 0 if head is None else head.view_start)
         if head is None or first > hit.end + radius:
             return []
-        found = await conversation.messages(start=first, stop=hit.end + radius + 1)
+        reading = MessageRange(start=min(first, head.next_seq), stop=min(hit.end + radius + 1, head.next_seq))
+        found = await self._services.store.page(theirs, hit.conversation, head.ref, reading)
         return [one for one in found if one.live(head.rev) and not one.erased]
 
     def documents(self, scope: Scope) -> Documents:
@@ -266,9 +272,8 @@ class Memory:
         member. Raises InvalidScope for an unusable name.
         """
         tenant, subject = checked_name(tenant, "tenant"), checked_name(subject, "subject")
-        if isinstance(members, str):
-            raise InvalidInput(f"members is {members!r}; give a list of users")
-        users = None if members is None else [checked_name(user, "a member") for user in members]
+        given = None if members is None else checked_list(members, "members", "users")
+        users = None if given is None else [checked_name(user, "a member") for user in given]
         return await self._services.store.facts.set_subject(
             tenant,
             subject,

@@ -9,8 +9,8 @@ from uuid import UUID
 from hitherto.aside import aside, weight
 from hitherto.core.log.message import storable
 from hitherto.core.run import EventKind, NewEvent, Run, RunEvent, RunStatus, new_event
-from hitherto.core.scope import Scope, checked_name
-from hitherto.engine.recall.arguments import checked_limit
+from hitherto.core.scope import LONGEST_NAME, Scope, checked_name
+from hitherto.engine.recall.arguments import checked_limit, checked_text
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput, NotFound
 
@@ -37,7 +37,7 @@ class Runs:
         name = checked_name(conversation, "conversation")
         if start is not None:
             start = checked_limit(start, minimum=0, most=2**62, name="start")
-        called = None if strategy is None else storable(strategy)
+        called = None if strategy is None else storable(checked_text(strategy, "strategy", most=LONGEST_NAME))
         return await self._services.store.runs.begin(
             self._scope, name, strategy=called, injection=injection, start=start
         )
@@ -73,8 +73,9 @@ class Runs:
         return await self._services.store.runs.runs(self._scope, name, before=beyond, limit=limit)
 
     async def events(self, run: UUID | str, *, after: int = -1, limit: int = 1_000) -> Sequence[RunEvent]:
-        """What happened in a run, in its order: at most `limit` events, those after number `after`. Raises NotFound
-        for a run that is not there, InvalidInput for an unusable `limit` or `after`."""
+        """What happened in a run, in its order: at most `limit` events, those after number `after`. Where they are
+        large, they are fewer, but at least one: the next page is that after the last one's number, until one is empty.
+        Raises NotFound for a run that is not there, InvalidInput for an unusable `limit` or `after`."""
         limit = checked_limit(limit)
         after = checked_limit(after, minimum=-1, most=2**62, name="after")
         number = _id(run)

@@ -80,7 +80,7 @@ class ContextStore(Part):
     ) -> list[KeptContext]:
         """At most `limit` contexts of the conversation whose lifetime has not ended, the newest first; those before the
         id `before`."""
-        values = {**rows.scope_values(scope, conversation), "before": before, "limit": max(limit, 0)}
+        values = {**rows.scope_values(scope, conversation), "before": before, "limit": max(limit, 0), **rows.PAGE}
 
         async def read(connection: _Connection) -> list[rows.Row]:
             return await (await connection.execute(SQL["contexts"], values)).fetchall()

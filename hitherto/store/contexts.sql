@@ -42,15 +42,23 @@ where tenant = %(tenant)s and id in (
     order by id desc offset %(newest)s);
 
 -- name: contexts
--- The newest contexts of a conversation.
-select c.id, c.kept_at, c.manifest::text, i.text, t.text
-from hitherto.context c
-left join hitherto.context_text i on i.tenant = %(tenant)s and i.hash = c.instructions
-left join hitherto.context_text t on t.tenant = %(tenant)s and t.hash = c.tools
-where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.conversation = %(conversation)s
-  and (%(before)s::bigint is null or c.id < %(before)s)
-  and (c.kept_until is null or c.kept_until > statement_timestamp())
-order by c.id desc limit %(limit)s;
+-- The newest contexts of a conversation, as many as a page has room for.
+select c.id, c.kept_at, c.manifest::text, c.instructions_text, c.tools_text
+from (
+    select c.id, c.kept_at, c.manifest, i.text as instructions_text, t.text as tools_text,
+           sum(hitherto.bytes(c.manifest) + coalesce(octet_length(i.text), 0) + coalesce(octet_length(t.text), 0) + %(entry)s::integer)
+               over (order by c.id desc) as sizes,
+           row_number() over (order by c.id desc) as nth
+    from hitherto.context c
+    left join hitherto.context_text i on i.tenant = %(tenant)s and i.hash = c.instructions
+    left join hitherto.context_text t on t.tenant = %(tenant)s and t.hash = c.tools
+    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.conversation = %(conversation)s
+      and (%(before)s::bigint is null or c.id < %(before)s)
+      and (c.kept_until is null or c.kept_until > statement_timestamp())
+    order by c.id desc limit %(limit)s
+) c
+where c.sizes <= %(size)s::bigint or c.nth = 1
+order by c.id desc;
 
 -- name: tenants_with_ended_contexts
 select * from hitherto.tenants_with_ended_contexts();

@@ -9,7 +9,9 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.documents.document import PREVIEW, ArchiveOrigin, Document, KeptDocument, NewDocument, Passage
+from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
+from hitherto.store import rows
 from hitherto.store.connections.part import Part
 from hitherto.store.rows import Row
 from hitherto.store.sql import SQL
@@ -57,16 +59,17 @@ class DocumentStore(Part):
         before: int | None = None,
         limit: int = 100,
     ) -> list[Document]:
-        """The documents, the last stored first, their texts cut after `PREVIEW` characters. `metadata`: only documents
-        that have every entry of it, as an equal value or in a list; `before`: only those before that id."""
+        """A page of the documents, the last stored first, their texts cut after `PREVIEW` characters. `metadata`: only
+        documents that have every entry of it, as an equal value or in a list; `before`: only those before that id."""
         values = {
             **_scope_filter(scope, all_agents=all_agents),
             "namespace": namespace,
             "doc_type": doc_type,
             "metadata": json.dumps(dict(metadata or {})),
             "before": before,
-            "limit": max(limit, 0),
+            "limit": min(max(limit, 0), PAGE_SIZE // PAGE_ENTRY),
             "text": PREVIEW,
+            **rows.PAGE,
         }
         return [_document_from(row) for row in await self._all(SQL["documents"], values)]
 

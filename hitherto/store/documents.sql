@@ -44,18 +44,24 @@ on conflict do nothing
 returning id;
 
 -- name: documents
--- Documents of a user, the newest kept first, their texts cut short.
+-- Documents of a user, the newest kept first, their texts cut short; as many as a page has room for.
 select d.id, d.namespace, d.doc_type, d.title, left(d.content, %(text)s), d.metadata::text,
        (select count(*) from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id), d.created_at, d.said_at,
        d.agent, d.conversation_id, d.digest, d.start_seq, d.end_seq
-from ({shown_documents}) d
-where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
-  and (%(namespace)s::text is null or d.namespace = %(namespace)s)
-  and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)
-  and hitherto.has_metadata(d.metadata, %(metadata)s::jsonb)
-  and (%(before)s::bigint is null or d.id < %(before)s)
-order by d.id desc
-limit %(limit)s;
+from (
+    select d.*, sum(octet_length(d.metadata::text) + octet_length(left(d.content, %(text)s)) + %(entry)s::integer) over (order by d.id desc) as sizes,
+           row_number() over (order by d.id desc) as nth
+    from ({shown_documents}) d
+    where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
+      and (%(namespace)s::text is null or d.namespace = %(namespace)s)
+      and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)
+      and hitherto.has_metadata(d.metadata, %(metadata)s::jsonb)
+      and (%(before)s::bigint is null or d.id < %(before)s)
+    order by d.id desc
+    limit %(limit)s
+) d
+where d.sizes <= %(size)s::bigint or d.nth = 1
+order by d.id desc;
 
 -- name: document
 -- One document in full.

@@ -108,10 +108,11 @@ class ExportReader:
         return renumbered(kept)
 
     async def messages(self, scope: Scope, conversation: str, *, start: int, limit: int) -> list[Logged]:
-        """At most `limit` of its messages from seq `start` on, ascending."""
+        """A page of at most `limit` of its messages from seq `start` on, ascending."""
         names = rows.scope_values(scope, conversation)
         ((*_, ref),) = await self._all("export_conversation", names)
         reading = {"start": start, "stop": start + limit, "limit": limit, "live": False, "live_at": _NEVER}
+        ((reading["stop"],),) = await self._all("page_stop", {**names, "ref": ref, **reading, **rows.PAGE})
         with ours():
             cursor = await self._connection.execute(
                 SQL["messages"], {**names, "ref": ref, **reading, "tokens": 0, "tools_from": _NEVER}, binary=True
@@ -119,8 +120,8 @@ class ExportReader:
             return await rows.logged_all(await rows.fetched(cursor))
 
     async def documents(self, whose: ExportScope, *, after: int, limit: int) -> list[DocumentRecord]:
-        """At most `limit` documents that users have added, ascending by id; those after the id `after`. None of an
-        agent's: they belong to no agent."""
+        """A page of at most `limit` documents that users have added, ascending by id; those after the id `after`. None
+        of an agent's: they belong to no agent."""
         if whose.agent is not None:
             return []
         found = await self._all("export_documents", _page(whose, after, limit))
@@ -141,8 +142,8 @@ class ExportReader:
         return [RunRecord(user=user, agent=agent, run=run_from(row)) for user, agent, *row in found]
 
     async def events(self, tenant: str, run: UUID, *, after: int, limit: int) -> list[EventRecord]:
-        """At most `limit` events of a run in their order, those after number `after`."""
-        values = {"tenant": tenant, "run": run, "after": after, "limit": limit}
+        """A page of at most `limit` events of a run in their order, those after number `after`."""
+        values = {"tenant": tenant, "run": run, "after": after, "limit": limit, **rows.PAGE}
         return [EventRecord(run=run, event=run_event_from(row)) for row in await self._all("export_run_events", values)]
 
     async def subjects(self, *, tenant: str) -> list[Subject]:
@@ -333,7 +334,13 @@ async def _restored_fact(connection: _Connection, tenant: str, record: FactRecor
 
 
 def _page(whose: ExportScope, after: int, limit: int) -> dict[str, Any]:
-    return {"tenant": whose.tenant, "user": whose.user, "agent": whose.agent, "after": after, "limit": limit}
+    return {
+        "tenant": whose.tenant,
+        "user": whose.user,
+        "agent": whose.agent,
+        "after": after,
+        "limit": limit,
+    } | rows.PAGE
 
 
 def _receipt_from(row: rows.Row) -> ReceiptRecord:

@@ -33,15 +33,21 @@ from hitherto.document d
 where d.tenant = %(tenant)s and d.conversation = %(ref)s order by d.id;
 
 -- name: export_documents
--- A page of the documents that users have added, likewise.
+-- A page of the documents that users have added, likewise. Their passages are about as large as they are.
 select d.user_id, d.fingerprint, d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text, d.created_at, d.said_at,
        d.agent, d.digest, d.start_seq, d.end_seq, (
            select json_agg(json_build_array(p.text, p.start_at, p.tokens) order by p.no) from hitherto.passage p
            where p.tenant = %(tenant)s and p.document = d.id)
-from hitherto.document d
-where d.tenant = %(tenant)s and (%(user)s::text is null or d.user_id = %(user)s) and d.conversation is null
-  and d.id > %(after)s
-order by d.id limit %(limit)s;
+from (
+    select d.*, sum(2 * octet_length(d.content) + octet_length(d.metadata::text) + %(entry)s::integer) over (order by d.id) as sizes,
+           row_number() over (order by d.id) as nth
+    from hitherto.document d
+    where d.tenant = %(tenant)s and (%(user)s::text is null or d.user_id = %(user)s) and d.conversation is null
+      and d.id > %(after)s
+    order by d.id limit %(limit)s
+) d
+where d.sizes <= %(size)s::bigint or d.nth = 1
+order by d.id;
 
 -- name: export_facts
 -- A page of facts with their sources and their history.
@@ -85,9 +91,15 @@ order by r.id limit %(limit)s;
 
 -- name: export_run_events
 -- A page of the events of a run.
-select no, kind, name, call_id, payload::text, created_at from hitherto.run_event
-where tenant = %(tenant)s and run = %(run)s and no > %(after)s
-order by no limit %(limit)s;
+select e.no, e.kind, e.name, e.call_id, e.payload::text, e.created_at
+from (
+    select e.*, sum(e.size + %(entry)s::integer) over (order by e.no) as sizes, row_number() over (order by e.no) as nth
+    from hitherto.run_event e
+    where e.tenant = %(tenant)s and e.run = %(run)s and e.no > %(after)s
+    order by e.no limit %(limit)s
+) e
+where e.sizes <= %(size)s::bigint or e.nth = 1
+order by e.no;
 
 -- name: import_run
 -- A run as it was; nothing if it is there.

@@ -18,6 +18,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
 from hitherto.core.log.probe import Mark
 from hitherto.core.log.ranges import Ranges
+from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.frozen import build
 
@@ -29,6 +30,9 @@ _ROW = 100
 
 _AT_ONCE = 16
 """Rows that are read before others go on: of long messages, each takes a millisecond."""
+
+PAGE = {"size": PAGE_SIZE, "entry": PAGE_ENTRY}
+"""What statements bind that read a page."""
 
 _ROLES = {role.value: role for role in Role}
 _KINDS = {kind.value: kind for kind in Kind}

@@ -61,9 +61,9 @@ class RunStore(Part):
         return [run_from(row) for row in await self._all(SQL["runs"], values)]
 
     async def events(self, scope: Scope, run: UUID, *, after: int = -1, limit: int) -> list[RunEvent]:
-        """At most `limit` events of a run in their order, those after number `after`. As long as its conversation has
-        expired messages that are not erased, they have no payloads that could quote one."""
-        values = {**_at(scope, run), "after": after, "limit": max(limit, 0)}
+        """A page of at most `limit` events of a run in their order, those after number `after`. As long as its
+        conversation has expired messages that are not erased, they have no payloads that could quote one."""
+        values = {**_at(scope, run), "after": after, "limit": max(limit, 0), **rows.PAGE}
         return [run_event_from(row) for row in await self._all(SQL["run_events"], values)]
 
     async def _once(self, name: str, values: dict[str, Any], *, then: str | None = None) -> list[rows.Row]:

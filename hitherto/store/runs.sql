@@ -60,18 +60,24 @@ where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and
 order by r.started_at desc, r.id desc limit %(limit)s;
 
 -- name: run_events
--- Events of a run. While messages of its conversation wait to be erased, none quotes anything.
+-- Events of a run, as many as a page has room for. While messages of its conversation wait to be erased, none quotes
+-- anything.
 select e.no, e.kind, e.name, e.call_id,
        case when not (hitherto.expiring(c.next_expiry) and hitherto.quotes(e.kind)) then e.payload::text end, e.created_at
 from hitherto.run r
-join hitherto.run_event e on e.tenant = %(tenant)s and e.run = r.id
+cross join lateral (
+    select e.*, sum(e.size + %(entry)s::integer) over (order by e.no) as sizes, row_number() over (order by e.no) as nth
+    from hitherto.run_event e
+    where e.tenant = %(tenant)s and e.run = r.id and e.no > %(after)s
+    order by e.no limit %(limit)s
+) e
 left join lateral (
     select next_expiry from hitherto.conversation c
     where c.tenant = %(tenant)s and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation limit 1
 ) c on true
 where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
-  and r.agent is not distinct from %(agent)s and e.no > %(after)s
-order by e.no limit %(limit)s;
+  and r.agent is not distinct from %(agent)s and (e.sizes <= %(size)s::bigint or e.nth = 1)
+order by e.no;
 
 -- name: mark_runs_within
 -- Mark the runs that have any of the messages in these ranges: events that are being added are waited for, later ones

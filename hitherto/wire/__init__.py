@@ -38,7 +38,7 @@ _RESPONSES_PARTS = {"input_text", "output_text", "input_image", "input_file"}
 
 def codec(name: str) -> WireFormat:
     """The codec of a wire format. Raises InvalidInput for an unknown name."""
-    found = CODECS.get(name)
+    found = CODECS.get(name) if isinstance(cast(object, name), str) else None
     if found is None:
         raise InvalidInput(f"the wire format is {shown(name)}; it must be one of {', '.join(CODECS)}")
     return found

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from hitherto.store.rows import PAGE
 from tests.databases import Databases
 from tests.postgres.plans import (
     TOUCHED,
@@ -33,6 +34,7 @@ READ = {
     **MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None,
     "live": True, "live_at": LENGTH,
 }  # fmt: skip
+PART = {name: value for name, value in READ.items() if name not in ("tokens", "tools_from")}
 
 NOW = datetime.now(UTC)
 HALFWAY = NOW - timedelta(seconds=OTHERS // 2)
@@ -158,6 +160,7 @@ CASES = {
     "messages with calls": Case("messages", {**READ, "start": LENGTH - 4, "tools_from": LENGTH - 40}, 22),
     "messages, some": Case("messages", {**READ, "limit": 20}, 20),
     "messages, some from the middle": Case("messages", {**READ, "start": LENGTH // 2, "limit": 20}, 20),
+    "page_stop": Case("page_stop", {**PART, "limit": 20, **PAGE}, 1),
     "messages of another": Case("messages", {**READ, "ref": 2}, 0),
     "messages of the audit": Case("messages", {**READ, "live": False, "start": LENGTH - 20}, 20),
     "hold_digest": Case("hold_digest", HELD, 1),
@@ -181,12 +184,14 @@ CASES = {
     "run": Case("run", RUN, 1),
     "runs": Case("runs", {**MAIN, "before": None, "limit": 20}, 20),
     "runs of the next page": Case("runs", {**MAIN, "before": UUID(hashlib.md5(b"400").hexdigest()), "limit": 20}, 20),
-    "run_events": Case("run_events", {**RUN, "after": 1, "limit": 20}, 2),
+    "run_events": Case("run_events", {**RUN, "after": 1, "limit": 20, **PAGE}, 2),
     "defaults": Case("defaults", {"tenant": "acme", "agent": "a7"}, 1),
     "expired": Case("expired", {**REF, "now": "2001-01-01"}, 0),
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
-    "listed": Case("listed", {**SCOPE, **LISTED}, 20),
-    "listed from a page on": Case("listed", {**SCOPE, **LISTED, "beyond_at": str(HALFWAY), "beyond_ref": 100}, 20),
+    "listed": Case("listed", {**SCOPE, **LISTED, **PAGE}, 20),
+    "listed from a page on": Case(
+        "listed", {**SCOPE, **LISTED, **PAGE, "beyond_at": str(HALFWAY), "beyond_ref": 100}, 20
+    ),
     "users": Case("users", {"tenant": "of many", "beyond": "", "start": "", "user": None, "limit": 20}, 20),
     "users from a page on": Case(
         "users", {"tenant": "of many", "beyond": "u200", "start": "u200", "user": None, "limit": 20}, 20

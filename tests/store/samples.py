@@ -242,7 +242,8 @@ def timeless(head: Head | None) -> Head | None:
 
 async def conversations(store: Store, scope: Scope = SCOPE) -> list[ConversationInfo]:
     """The scope's conversations, as they are listed."""
-    return await store.listed(ConversationFilter.of(scope), limit=1_000)
+    found, _ = await store.listed(ConversationFilter.of(scope), limit=1_000)
+    return found
 
 
 async def snapshot(store: Store, name: str, *, scope: Scope = SCOPE) -> tuple[object, ...]:

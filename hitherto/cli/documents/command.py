@@ -88,11 +88,13 @@ def list_documents(
     as_json: options.Json = False,
 ) -> None:
     """List the user's documents, the newest first: archived conversations, and what was added."""
-    found = with_memory(
-        target.database,
-        lambda memory: memory.documents(target.scope).list(doc_type=doc_type, before=before, limit=limit + 1),
-    )
-    found, more = found[:limit], len(found) > limit
+
+    async def read(memory: Memory) -> tuple[list[Document], bool]:
+        documents = memory.documents(target.scope)
+        page = await documents.list(doc_type=doc_type, before=before, limit=limit)
+        return page, bool(page and await documents.list(doc_type=doc_type, before=page[-1].id, limit=1))
+
+    found, more = with_memory(target.database, read)
     if as_json:
         listed = [_json(document) for document in found]
         output.print_json({"documents": listed, "next": found[-1].id if more else None})

@@ -29,6 +29,10 @@ class LogReader:
         """The messages; of erased ones, what is left of them."""
         return await self.handle.services.store.messages(self.handle.scope, self.handle.id, head.ref, reading)
 
+    async def page(self, head: Head, reading: MessageRange) -> list[Logged]:
+        """The first of the messages, as many as a page has room for."""
+        return await self.handle.services.store.page(self.handle.scope, self.handle.id, head.ref, reading)
+
     async def live(self, reading: MessageRange, head: Head) -> list[Logged]:
         """The messages, without those that were erased."""
         if reading.start >= reading.stop:

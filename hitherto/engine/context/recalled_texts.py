@@ -206,7 +206,8 @@ async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> lis
     """The summaries, or else the newest chunks, of the scope's other conversations that were written last, at most
     `limit`, the newest first."""
     found: list[RecalledPiece] = []
-    for one in await handle.services.store.listed(ConversationFilter.of(handle.scope), limit=_LOOKED_AT):
+    others, _ = await handle.services.store.listed(ConversationFilter.of(handle.scope), limit=_LOOKED_AT)
+    for one in others:
         if len(found) == limit:
             break
         if one.conversation != handle.id:

@@ -23,7 +23,7 @@ from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.engine.documents.cut import cut
 from hitherto.engine.purge import purge
-from hitherto.engine.recall.arguments import checked_limit
+from hitherto.engine.recall.arguments import checked_limit, checked_words
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidDocument
 
@@ -107,14 +107,15 @@ class Documents:
         limit: int = 100,
     ) -> DocumentList:
         """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit`, and those
-        stored before the one with the id `before`: the next page is that before the last one's. `doc_type` is one type
+        stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least one: the
+        next page is that before the last one's id, until one is empty. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
         equal value or in a list. Raises InvalidDocument, InvalidInput for an unusable `limit`."""
         await purge(self._services, self._scope.tenant)
         return await self._documents.documents(
             self._scope,
             all_agents=self._all_agents,
-            namespace=None if namespace is None else storable(namespace),
+            namespace=None if namespace is None else storable(checked_words(namespace, "namespace") or ""),
             doc_type=type_of(doc_type),
             metadata=json.loads(metadata_json(metadata)),
             before=None if before is None else _number(before),

@@ -16,6 +16,7 @@ from hitherto.core.export.records import (
     VERSION,
     ConversationRecord,
     DocumentRecord,
+    EventRecord,
     ExportEnd,
     ExportHeader,
     ExportScope,
@@ -26,6 +27,7 @@ from hitherto.core.export.records import (
     line_of,
 )
 from hitherto.core.log.message import Logged
+from hitherto.core.page import PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
@@ -67,19 +69,34 @@ async def export(
     """See `Memory.export_to`."""
     checked_file(file, "wb")
     await purge(services, whose.tenant)
-    done, records = Counter[str](), list[Record]()
+    done, records, size = Counter[str](), list[Record](), 0
     async with services.store.export.snapshot() as reader:
         async for record in _records(services, reader, whose):
             done[_COUNTED.get(type(record), "")] += 1
             records.append(record)
-            if len(records) >= _PAGE:
+            size += _size(record)
+            if len(records) >= _PAGE or size >= PAGE_SIZE:
                 await asyncio.to_thread(_write, file, records)
                 records.clear()
+                size = 0
                 if progress is not None:
                     progress(_report(done))
     records.append(ExportEnd(records=done.total()))
     await asyncio.to_thread(_write, file, records)
     return _report(done)
+
+
+def _size(record: Record) -> int:
+    """What a record takes, in characters, where that may be much."""
+    match record:
+        case Logged():
+            return len(record.message.raw)
+        case DocumentRecord():
+            return len(record.document.text)
+        case EventRecord():
+            return len(record.event.raw or "")
+        case _:
+            return 0
 
 
 def _write(file: BinaryIO, records: list[Record]) -> None:

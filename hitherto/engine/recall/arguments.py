@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import InvalidInput
@@ -85,6 +85,24 @@ def checked_words(value: object, name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InvalidInput(f"{name} is {value!r}; give a text")
     return value
+
+
+def checked_text(value: object, name: str, *, most: int) -> str:
+    """The text. Raises InvalidInput for anything but a text of at most `most` characters."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is {value!r}; give a text")
+    if len(value) > most:
+        raise InvalidInput(f"{name} has {len(value):,} characters; give at most {most:,}")
+    return value
+
+
+def checked_list(value: object, name: str, of: str) -> list[Any]:
+    """The entries; none for None, as if it were left out. Raises InvalidInput for a text and for what is no list."""
+    if value is None:
+        return []
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} is {str(cast(object, value))[:80]!r}; give a list of {of}")
+    return list(cast("Iterable[Any]", value))
 
 
 def checked_revision(at: object) -> int | None:

@@ -30,9 +30,6 @@ from hitherto.http.shapes import answer_to_json
 PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 """What the gate lets through as it comes, and for as long as it takes."""
 
-_PAGE = 200
-"""Messages that are read at once."""
-
 _LONG = 1_000_000
 """Characters of messages that are written as JSON at once: letting go of hundreds of megabytes holds others up too."""
 
@@ -70,12 +67,13 @@ def add_streams(router: APIRouter) -> None:
         name = checked_name(unquote(conversation), "conversation")
         memory: Memory = request.scope["memory"]
         chat = memory.conversation(name, scope=caller.scope(request.headers))
-        first = await chat.messages(start=start, stop=stop, limit=_PAGE if limit is None else min(limit, _PAGE))
-        remaining = None if limit is None else limit - len(first)
-        if len(first) < _PAGE or remaining == 0:
+        first, following = await chat._page(start=start, stop=stop, limit=limit)  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+        if following is None:
             return await answer(first, list[Logged])
+        remaining = None if limit is None else limit - len(first)
         watch = KeyWatch(request.scope["authentication"], request.headers)
-        return StreamingResponse(_pages(chat, first, stop, remaining, watch), media_type="application/json")
+        pages = _pages(chat, first, following, stop, remaining, watch)
+        return StreamingResponse(pages, media_type="application/json")
 
     @router.get(
         f"{PREFIX}/export",
@@ -130,19 +128,26 @@ def add_streams(router: APIRouter) -> None:
             return await memory.import_from(cast(Any, file), tenant=caller.tenant)
 
 
-async def _pages(
-    chat: Conversation, page: list[Logged], stop: int | None, remaining: int | None, watch: KeyWatch
+async def _pages(  # noqa: PLR0917 (what the next page is asked for with)
+    chat: Conversation,
+    page: list[Logged],
+    following: int | None,
+    stop: int | None,
+    remaining: int | None,
+    watch: KeyWatch,
 ) -> AsyncIterator[bytes]:
-    """The JSON of a list of messages, page by page."""
+    """The JSON of a list of messages, page by page: this one, and those from the seq `following` on."""
     before = b"["
     while page:
         for part in _parts(page):
             yield before
             yield await asyncio.to_thread(_joined, part)
             before = b","
+        page.clear()  # the next one is read without it
         await watch.look()
-        limit = _PAGE if remaining is None else min(remaining, _PAGE)
-        page = await chat.messages(start=page[-1].seq + 1, stop=stop, limit=limit) if limit else []
+        if following is None:
+            break
+        page, following = await chat._page(start=following, stop=stop, limit=remaining)  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         remaining = None if remaining is None else remaining - len(page)
     yield b"]"
 

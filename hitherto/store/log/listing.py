@@ -8,7 +8,7 @@ from typing import Any
 from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, ScopeCounts
 from hitherto.core.log.title import title_of
 from hitherto.core.scope import Scope
-from hitherto.store.rows import Row
+from hitherto.store.rows import PAGE, Row
 
 
 def listed_values(asked: ConversationFilter, limit: int) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def listed_values(asked: ConversationFilter, limit: int) -> dict[str, Any]:
         "beyond_at": beyond_at,
         "beyond_ref": beyond_ref,
         "limit": max(limit, 0),
+        **PAGE,
     }
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,6 +29,7 @@ from hitherto.core.log.conversations import (
 )
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Payload
+from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows
 from hitherto.store.connections.part import Part
@@ -113,6 +115,18 @@ class LogStore(Part):
         # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
         return await rows.logged_all(await self._all(SQL["messages"], values, binary=True))
 
+    async def page(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
+        """The first messages of `reading` (which may have no more than `start`, `stop`, `live_at` and `limit`), as many
+        as a page has room for; empty where there are none. What is not on the page is not read."""
+        most = PAGE_SIZE // PAGE_ENTRY
+        values = {
+            **_reading_values(scope, conversation, ref, reading),
+            "limit": most if reading.limit is None else min(max(reading.limit, 0), most),
+            **rows.PAGE,
+        }
+        ((stop,),) = await self._all(SQL["page_stop"], values)
+        return await self.messages(scope, conversation, ref, replace(reading, stop=stop))
+
     async def payloads(
         self, scope: Scope, conversation: str, ref: int, reading: MessageRange, *, wire: str
     ) -> list[Payload] | None:
@@ -152,13 +166,13 @@ class LogStore(Part):
         async with self._with_connection(put):
             pass
 
-    async def listed(self, asked: ConversationFilter, *, limit: int) -> list[ConversationInfo]:
-        """At most `limit` conversations, most recently written first. No title is made of a message that has expired or
-        is not shown any more."""
+    async def listed(self, asked: ConversationFilter, *, limit: int) -> tuple[list[ConversationInfo], bool]:
+        """A page of at most `limit` conversations, most recently written first, and whether there are more. No title is
+        made of a message that has expired or is not shown any more."""
         one_scope = asked.user is not None and asked.agent is not None
         query = SQL["listed"] if one_scope else SQL["listed_within"]
         found = await self._all(query, listing.listed_values(asked, limit))
-        return [listing.info_from(asked.tenant, row) for row in found]
+        return [listing.info_from(asked.tenant, row[:-1]) for row in found], bool(found and found[-1][-1])
 
     async def info(self, scope: Scope, conversation: str) -> ConversationInfo | None:
         """One conversation as `listed` shows it; None if it does not exist."""

@@ -91,6 +91,20 @@ cross join lateral (
 order by m.seq
 limit %(limit)s;
 
+-- name: page_stop
+-- Where a page of messages ends: the seq behind its last one.
+select coalesce(max(m.seq) + 1, %(stop)s::bigint)
+from hitherto.conversation c
+cross join lateral (
+    select a.seq, sum(a.size + %(entry)s::integer) over (order by a.seq) as sizes, row_number() over (order by a.seq) as nth
+    from hitherto.message a
+    where a.tenant = %(tenant)s and a.conversation = c.ref and a.seq >= %(start)s and a.seq < %(stop)s
+      and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
+    order by a.seq limit %(limit)s
+) m
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
+  and (m.sizes <= %(size)s::bigint or m.nth = 1);
+
 -- name: payloads
 -- The items of messages alone, and whether each has the wire format asked for and is not erased.
 select m.payload::text, m.wire = %(wire)s and not m.erased

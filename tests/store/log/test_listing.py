@@ -43,7 +43,8 @@ MINE = ConversationFilter.of(SCOPE)
 
 
 async def listed(store: Store, *, limit: int = 100, **asked: Any) -> list[ConversationInfo]:
-    return await store.listed(replace(MINE, **asked), limit=limit)
+    found, _ = await store.listed(replace(MINE, **asked), limit=limit)
+    return found
 
 
 async def names(store: Store, *, limit: int = 100, **asked: Any) -> list[str]:

@@ -64,6 +64,12 @@ create index conversation_resting on hitherto.conversation (resume_at) where res
 create index conversation_waiting on hitherto.conversation (tenant, user_id, agent, ref) where indexed_seq < next_seq;
 create index conversation_about on hitherto.conversation (tenant, user_id, subject, agent, ref) where subject <> '';
 
+-- The bytes of a JSON text, for columns that keep them: a page can then end by bytes before the texts are read.
+create function hitherto.bytes(value json) returns integer language plpgsql immutable parallel safe as $$
+begin
+    return coalesce(octet_length(value::text), 0);
+end $$;
+
 create table hitherto.message (
     tenant        text        not null,
     conversation  bigint      not null,
@@ -88,6 +94,8 @@ create table hitherto.message (
     expires_at    timestamptz,
     erased        boolean     not null default false,
     retracted_rev bigint,
+    size          integer     not null
+                  generated always as (octet_length(text) + hitherto.bytes(payload) + hitherto.bytes(metadata)) stored,
     foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
 );
 comment on table hitherto.message is

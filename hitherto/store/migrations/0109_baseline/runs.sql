@@ -32,6 +32,8 @@ create table hitherto.run_event (
     call_id    text,
     payload    json,
     created_at timestamptz not null default clock_timestamp(),
+    size       integer     not null generated always as (
+                   hitherto.bytes(payload) + octet_length(coalesce(name, '')) + octet_length(coalesce(call_id, ''))) stored,
     primary key (tenant, run, no),
     foreign key (tenant, run) references hitherto.run (tenant, id) on delete cascade
 );

@@ -1,0 +1,132 @@
+"""Pages end by bytes as well as by number: what is large is read a little at a time, and whoever reads on gets all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hitherto import Memory, user
+from hitherto.core.log.message import Logged
+from hitherto.store import rows
+from tests.conftest import SCOPE
+from tests.http.serving import over_http
+
+LARGE = "long text " * 40_000
+"""400 kB. Ten of these are more than a page."""
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each list of messages that the store has read."""
+    sizes, logged_all = list[int](), rows.logged_all
+
+    async def counted(found: Sequence[rows.Row]) -> list[Logged]:
+        read = await logged_all(found)
+        sizes.append(sum(len(one.message.raw) + len(one.message.text) for one in read))
+        return read
+
+    monkeypatch.setattr(rows, "logged_all", counted)
+    return sizes
+
+
+async def test_large_messages_are_read_a_page_at_a_time(memory: Memory, at_once: list[int]) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    for number in range(15):
+        await chat.append(user(f"{number} {LARGE}"))
+    at_once.clear()
+    async with over_http(memory) as remote:
+        there = remote.conversation("c", scope=SCOPE)
+        assert [one.message.text[:2].strip() for one in await there.messages()] == [str(n) for n in range(15)]
+        assert [one.seq for one in await there.messages(start=2, limit=12)] == list(range(2, 14))
+        assert (await there.expand((0, 14), budget=2_000)).seqs
+        assert await remote.around(await _hit(remote), scope=SCOPE, radius=15)
+        await remote.export_to(BytesIO(), tenant=SCOPE.tenant)
+    assert 0 < max(at_once) <= rows.PAGE["size"]
+
+
+async def _hit(memory: Memory) -> Any:
+    await memory.wait_for_index()
+    return (await memory.recall("long text", scope=SCOPE, kinds=["message"], limit=1)).hits[0]
+
+
+async def test_large_events_are_read_a_page_at_a_time(memory: Memory) -> None:
+    async with over_http(memory) as remote:
+        runs = remote.runs(SCOPE)
+        run = await runs.begin("c")
+        for number in range(30):
+            await runs.add(run.id, {"kind": "tool_result", "payload": f"{number} {LARGE}"})
+        pages, after = list[int](), -1
+        while page := await runs.events(run.id, after=after):
+            pages.append(len(page))
+            assert [one.no for one in page] == list(range(after + 1, after + 1 + len(page)))
+            after = page[-1].no
+    assert sum(pages) == 30
+    assert max(pages) * len(LARGE) <= rows.PAGE["size"]
+
+
+@pytest.mark.parametrize("size", [1, 4_000, 50_000])
+async def test_whoever_reads_on_gets_all(memory: Memory, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rows.PAGE, "size", size)
+    for number in range(12):
+        metadata = {"number": number, "more": "x" * 300 * number}
+        chat = memory.conversation(f"c{number}", scope=SCOPE)
+        await chat.append(user(f"{number}"))
+        await chat.configure(metadata=metadata)
+        await memory.documents(SCOPE).add(f"document {number}", metadata=metadata)
+        await memory.conversation("kept", scope=SCOPE).context(f"{number}", instructions="y" * 500 * number)
+    async with over_http(memory) as remote:
+        kept, documents, cursor = remote.conversation("kept", scope=SCOPE), remote.documents(SCOPE), None
+        found, before = list[str](), None
+        for _ in range(13):
+            page = await remote.conversations(SCOPE, cursor=cursor)
+            found += [one.conversation for one in page.conversations]
+            if (cursor := page.next) is None:
+                break
+        assert found == [f"c{number}" for number in reversed(range(12))]
+        found.clear()
+        while some := await documents.list(before=before):
+            found += [one.text for one in some]
+            before = some[-1].id
+        assert found == [f"document {number}" for number in reversed(range(12))]
+        ids, last = list[int](), None
+        while contexts := await kept.contexts(before=last):
+            ids += [one.id for one in contexts]
+            last = ids[-1]
+        assert len({*ids}) == 10, "as many as are kept"
+        assert size > 1 or len(await documents.list()) == 1
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(
+    sizes=st.lists(st.integers(0, 3_000), max_size=12),
+    start=st.integers(0, 13),
+    stop=st.none() | st.integers(0, 13),
+    limit=st.none() | st.integers(0, 13),
+)
+async def test_pages_of_any_messages_join(
+    memory: Memory, sizes: list[int], start: int, stop: int | None, limit: int | None
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(rows.PAGE, "size", 5_000)
+        name = json.dumps([sizes, start, stop, limit])[:150]
+        chat = memory.conversation(name, scope=replace(SCOPE, user="pages"))
+        for size in sizes:
+            await chat.append(user("x" * size))
+        there, found, at, left = list[Logged](), list[Logged](), start, limit
+        there = await chat.messages(start=start, stop=stop, limit=limit)
+        following: int | None = start
+        while following is not None:
+            page, following = await chat._page(start=at, stop=stop, limit=left)
+            assert len(page) <= 1 or sum(2 * len(one.message.text) for one in page) <= 5_000
+            found += page
+            at, left = following or 0, None if left is None else left - len(page)
+        assert found == there
