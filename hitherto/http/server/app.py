@@ -25,7 +25,7 @@ from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
 from hitherto.http.server.callers import Authentication, Limits, needs
 from hitherto.http.server.gate import RequestGate
-from hitherto.http.server.responses import problem
+from hitherto.http.server.responses import encoded, problem
 from hitherto.http.server.streams import PATHS, add_streams
 from hitherto.watching import CONTENT_TYPE
 
@@ -68,12 +68,12 @@ def create_app(
     """The service on an open memory. With `keys`, every request but for health and readiness needs one. Web pages of
     these `origins` may call it from a browser."""
     app = application(more and more.add)
-    app.openapi()  # made now: it takes long
+    app.state.document()  # made now: it takes long
     store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
     gate = RequestGate(
         app,
         memory=memory,
-        authentication=Authentication(store.keys if keys else None, limits),
+        authentication=Authentication(store.keys if keys else None, limits, origins),
         streamed=PATHS,
         lasting=more.lasting if more else (),
         more=more.scope if more else {},
@@ -98,8 +98,7 @@ def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
         version=version("hitherto"),
         description=_ABOUT,
         redirect_slashes=False,
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,
         responses=_problems(),
         separate_input_output_schemas=True,
     )
@@ -137,6 +136,12 @@ def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(Exception, _unexpected_error)
     app.openapi = partial(_document, app)
+    app.state.document = document = cache(lambda: encoded(app.openapi()))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        return Response(document(), media_type="application/json")
+
     return app
 
 

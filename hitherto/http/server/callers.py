@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -118,10 +119,11 @@ class KeyWatch:
 
 
 class Authentication:
-    """Finds the caller of a request by its key. With `keys` None, requests need no key and are the tenant `local`'s."""
+    """Finds the caller of a request by its key. With `keys` None, requests need no key and are the tenant `local`'s;
+    those that a web page makes are answered for pages of the `origins` alone."""
 
-    def __init__(self, keys: KeyStore | None, limits: Limits) -> None:
-        self._keys, self._limits = keys, limits
+    def __init__(self, keys: KeyStore | None, limits: Limits, origins: Collection[str] = ()) -> None:
+        self._keys, self._limits, self._origins = keys, limits, origins
 
     async def caller(self, headers: Headers) -> Caller:
         """The caller that the headers name.
@@ -132,6 +134,7 @@ class Authentication:
         scheme, _, secret = headers.get("Authorization", "").partition(" ")
         if self._keys is None:
             _check_host(headers)
+            _check_site(headers, self._origins)
             if scheme.lower() == "bearer":
                 raise Unauthorized(
                     "this service runs without keys, and looks at none: leave the key out, or start the service with "
@@ -153,6 +156,20 @@ def _check_host(headers: Headers) -> None:
     """Raises Forbidden for a name of this machine that a web page may have given it (DNS rebinding)."""
     if not _is_local(headers.get("Host", "localhost")):
         raise Forbidden("without keys, this service is called by the name localhost or the address of this machine")
+
+
+def _check_site(headers: Headers, origins: Collection[str]) -> None:
+    """Raises Forbidden for a request that a web page of another site makes: it could not read the answer, but what it
+    sets off would be done."""
+    origin = headers.get("Origin")
+    if origin in origins or "*" in origins:
+        return
+    own = origin is None or urlsplit(origin).netloc == headers.get("Host", "")
+    if not own or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        raise Forbidden(
+            "without keys, web pages cannot call this service; name the page's origin in the setting cors_origins "
+            "(HITHERTO_CORS_ORIGINS)"
+        )
 
 
 def _is_local(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Collection, Mapping
 from contextlib import suppress
@@ -41,6 +42,12 @@ _PATIENCE = 60.0
 
 _ONCE = frozenset(name.lower().encode() for name in ("Authorization", "Host", *HEADERS))
 """Headers that a request has once: of two, others might go by the other one."""
+
+_NEEDLESS = re.compile(rb"%(?:2[DE]|3\d|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9A])", re.IGNORECASE)
+"""Letters, digits and signs of names, percent-encoded."""
+
+_DOTS = re.compile(rb"(?:\.|%2E)+", re.IGNORECASE)
+"""A name that is dots alone, which must be encoded: as it is, it would stand for this part or the one above."""
 
 _LINGER = 5.0
 """Seconds for which the rest of a body may come that was refused."""
@@ -227,10 +234,17 @@ async def _answer_while_body_comes(answer: Awaitable[None], received: ReceivedPa
 
 
 def _path(scope: Scope) -> str:
-    """The path as routes read it: of each part, "/" and "%" are left encoded, so that a name may have them."""
-    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    """The path as routes read it: of each part, "/" and "%" are left encoded, so that a name may have them. Raises
+    InvalidInput for one in which signs are encoded that need not be: whoever stands before the service may have rules
+    for paths, and not know it by another spelling."""
+    raw: bytes = (scope.get("raw_path") or quote(scope["path"]).encode()).split(b"?")[0]
+    if found := next((part for part in raw.split(b"/") if _NEEDLESS.search(part) and not _DOTS.fullmatch(part)), None):
+        raise InvalidInput(
+            f"the path has {found[:80].decode('ascii', 'replace')!r}, in which letters, digits, '-', '.' or '_' are "
+            "percent-encoded; send these as they are"
+        )
     try:
-        parts = [unquote_to_bytes(part).decode() for part in raw.split(b"?")[0].split(b"/")]
+        parts = [unquote_to_bytes(part).decode() for part in raw.split(b"/")]
     except UnicodeDecodeError:
         raise InvalidInput("the path is not UTF-8 once its % signs are decoded") from None
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)

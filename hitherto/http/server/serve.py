@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import socket
 from ipaddress import ip_address
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -29,18 +31,89 @@ none sends a request into a connection that is just being closed."""
 _LONGEST_HEAD = 65_536
 """Bytes of a request's path and headers, or of its trailers."""
 
+_LOOK = 30.0
+"""Seconds that a head may take from its first byte, or from the connection's beginning, and that a client may take to
+read the rest of what was sent to it on a connection that ends; a connection is looked at as often."""
+
+_TOLD = 60.0
+"""Seconds between two lines of the log that say that there are too many connections."""
+
+
+def most_connections() -> int:
+    """The most connections that are open at once: what the limit of open files leaves beside the database's, and the
+    files of exports and imports."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _UNLIMITED if limit == resource.RLIM_INFINITY else max(1, min(_UNLIMITED, limit - max(limit // 5, 50)))
+
+
+_UNLIMITED = 100_000
+
+
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
 
 class _Connection(HttpToolsProtocol):
     """Keeps no more than it must, where uvicorn's own would keep all that comes: refuses a head that goes on beyond
     `_LONGEST_HEAD`, and lets one request wait for the answer to the one before; of more, none is read, and the
-    connection ends. It also ends after a request for another protocol, which there is none of."""
+    connection ends. It also ends after a request for another protocol, which there is none of.
+
+    Nor does it wait for ever where uvicorn's own would: see `_LOOK`. Where there are too many, the one that was silent
+    longest goes; if all have requests in progress, the new one gets a 503."""
+
+    _told = -_TOLD
 
     _kept = 0
     """Bytes that have come since the parser last gave something out."""
 
     _in_head = False
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        """When it was made, when the last answer was complete, or when the first byte came after that."""
+        self._next_look = self.loop.call_later(_LOOK, self._look, False)
+        if len(self.connections) > (most := most_connections()):
+            self._make_room(most)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._next_look.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether no request is in progress."""
+        return cast(object, self.cycle) is None or self.cycle.response_complete
+
+    def _look(self, closing: bool) -> None:
+        """End the connection if its time is over. `closing`: it was closed when it was looked at before."""
+        late = self.loop.time() - self._since >= _LOOK
+        idle = self.timeout_keep_alive_task is not None  # which ends it by itself
+        if closing or (late and self._waits and not idle and not self.transport.is_closing()):
+            log.debug("A connection was cut off: for %g seconds, nothing was asked or read on it", _LOOK)
+            self.transport.abort()
+        else:
+            self._next_look = self.loop.call_later(_LOOK, self._look, self.transport.is_closing())
+
+    def _make_room(self, most: int) -> None:
+        silent = [one for one in self.connections if isinstance(one, _Connection) and one is not self]
+        silent = [one for one in silent if one._waits and not one.transport.is_closing()]
+        if self.loop.time() - _Connection._told >= _TOLD:
+            _Connection._told = self.loop.time()
+            log.warning(
+                "All %d connections that the limit of open files leaves are in use: %s. Raise the limit (ulimit -n; "
+                "LimitNOFILE= of systemd), or let a proxy in front limit the connections of each client",
+                most,
+                "the one that was silent longest is closed for each new one" if silent else "new ones get a 503",
+            )
+        if silent:
+            min(silent, key=lambda one: one._since).transport.abort()
+        else:
+            self.transport.write(_FULL)
+            self.transport.close()
+
     def data_received(self, data: bytes) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self._since = self.loop.time()
         self._kept += len(data)
         super().data_received(data)
         if self._kept > _LONGEST_HEAD and not self.transport.is_closing():
@@ -69,6 +142,10 @@ class _Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._kept = 0
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._since = self.loop.time()
+        super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
         if self.pipeline:

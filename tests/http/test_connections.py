@@ -1,0 +1,136 @@
+"""Connections have times: for a head, for what nobody reads; and there are no more of them than files may be open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import pytest
+
+from hitherto import Memory
+from hitherto.http.server import serve
+from tests.http.serving import serving
+
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def connected(url: str) -> Connection:
+    address = urlsplit(url)
+    return await asyncio.open_connection(address.hostname, address.port)
+
+
+async def ended(connection: Connection) -> bytes:
+    """What comes until the service closes the connection."""
+    with suppress(ConnectionError):
+        return await connection[0].read()
+    return b""
+
+
+async def asked(connection: Connection) -> bytes:
+    """The status line of an answer, whose connection stays."""
+    connection[1].write(HEAD + b"\r\n")
+    head = await connection[0].readuntil(b"\r\n\r\n")
+    await connection[0].readexactly(len(b'{"status":"ok"}'))
+    return head.split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET", HEAD, b"\r\n", HEAD + b"\r\n\r\n", HEAD + b"Content-Length: 5\r\n\r\nx", HEAD + b"\r\n" + HEAD],
+    ids=["nothing", "a word", "half a head", "a line", "a line behind", "half a body", "half of the next head"],
+)
+async def test_one_that_sends_no_whole_head_is_cut_off(
+    memory: Memory, sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_LOOK", 0.1)
+    async with serving(memory, keys=False) as url:
+        silent = await connected(url)
+        silent[1].write(sent[:4])
+        if sent[4:]:
+            await asyncio.sleep(0.01)
+            silent[1].write(sent[4:])
+        if b"\r\n\r\n" in sent:  # answered: it may be idle, until it sends something
+            await silent[0].readuntil(b"ok")
+            silent[1].write(b"X")
+        await ended(silent)
+        silent[1].close()
+
+
+async def test_one_that_is_idle_between_requests_stays(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "_LOOK", 0.05)
+    async with serving(memory, keys=False) as url:
+        patient = await connected(url)
+        for _ in range(3):
+            assert b" 200 " in await asked(patient)
+            silent = await connected(url)
+            await ended(silent)  # so that there was a look
+            silent[1].close()
+        patient[1].close()
+
+
+async def test_an_answer_that_nobody_reads_ends_with_its_connection(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_LOOK", 0.1)
+    lost = asyncio.Event()
+
+    class Watched(serve._Connection):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            lost.set()
+
+    monkeypatch.setattr(serve, "_Connection", Watched)
+    async with serving(memory, keys=False) as url:
+        address = urlsplit(url)
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1_024)
+            deaf.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(deaf, (address.hostname, address.port))
+            request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n"
+            await loop.sock_sendall(deaf, request + b"\r\n" + request + b"Connection: close\r\n\r\n")
+            await lost.wait()
+
+
+async def test_more_than_there_may_be(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that were silent longest make room, and the log says what to do."""
+    monkeypatch.setattr(serve, "most_connections", lambda: 5)
+    monkeypatch.setattr(serve._Connection, "_told", -serve._TOLD)
+    caplog.set_level(logging.WARNING)
+    async with serving(memory, keys=False) as url:
+        silent = [await connected(url) for _ in range(5)]
+        others = [await connected(url) for _ in range(3)]
+        for one in others:
+            assert b" 200 " in await asked(one)
+        assert [await ended(one) for one in silent[:3]] == [b""] * 3
+        for _, writer in (*silent, *others):
+            writer.close()
+    told = [one.getMessage() for one in caplog.records if "connections" in one.getMessage()]
+    assert len(told) == 1
+    assert "ulimit -n" in told[0]
+
+
+async def test_where_all_are_in_use(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "most_connections", lambda: 2)
+    async with serving(memory, keys=False) as url:
+        used = [await connected(url) for _ in range(2)]
+        for _, writer in used:  # its body is waited for
+            writer.write(b"POST /api/v1/recall HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+            writer.write(b"1")
+        await asyncio.sleep(0.1)
+        refused = await connected(url)
+        assert (await ended(refused)).startswith(b"HTTP/1.1 503 ")
+        for _, writer in (*used, refused):
+            writer.close()
+
+
+def test_there_are_fewer_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, most in ((256, 205), (1_024, 820), (60, 10), (20, 1), (serve.resource.RLIM_INFINITY, 100_000)):
+        monkeypatch.setattr(serve.resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert serve.most_connections() == most
