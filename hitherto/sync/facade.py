@@ -114,8 +114,8 @@ class SyncMemory(SyncMemoryBase):
     def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
         for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
-        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. See
-        `Memory.around`."""
+        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Where they are large
+        or many, they are the first of them. See `Memory.around`."""
         return self._run(lambda memory: memory.around(hit, scope=scope, radius=radius, all_agents=all_agents))
 
     def documents(self, scope: Scope) -> SyncDocuments:
@@ -409,7 +409,8 @@ class SyncConversation(SyncPart[Conversation]):
 
     def contexts(self, *, before: int | None = None, limit: int = 20) -> list[KeptContext]:
         """The contexts of this conversation that were kept, the newest first, at most `limit`; those before the id
-        `before`. `rebuild` makes one again from its manifest. See `Conversation.contexts`."""
+        `before`. Where they are large, they are fewer, but at least one: the next page is that before the last one's
+        id. `rebuild` makes one again from its manifest. See `Conversation.contexts`."""
         return self._run(lambda conversation: conversation.contexts(before=before, limit=limit))
 
     def rebuild(self, manifest: Manifest) -> Context:
@@ -597,9 +598,10 @@ class SyncDocuments(SyncPart[Documents]):
         limit: int = 100,
     ) -> DocumentList:
         """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit`, and those
-        stored before the one with the id `before`: the next page is that before the last one's. `doc_type` is one type
-        ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
-        equal value or in a list. Raises InvalidDocument, InvalidInput for an unusable `limit`. See `Documents.list`."""
+        stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least one: the
+        next page is that before the last one's id, until one is empty. `doc_type` is one type ("conversations" is
+        "conversation"), or "all". `metadata`: only documents that have every entry of it, as an equal value or in a
+        list. Raises InvalidDocument, InvalidInput for an unusable `limit`. See `Documents.list`."""
         return self._run(
             lambda documents: documents.list(
                 doc_type=doc_type, namespace=namespace, metadata=metadata, before=before, limit=limit
@@ -728,8 +730,10 @@ class SyncRuns(SyncPart[Runs]):
         return self._run(lambda runs: runs.list(conversation, before=before, limit=limit))
 
     def events(self, run: UUID | str, *, after: int = -1, limit: int = 1000) -> Sequence[RunEvent]:
-        """What happened in a run, in its order: at most `limit` events, those after number `after`. Raises NotFound for
-        a run that is not there, InvalidInput for an unusable `limit` or `after`. See `Runs.events`."""
+        """What happened in a run, in its order: at most `limit` events, those after number `after`. Where they are
+        large, they are fewer, but at least one: the next page is that after the last one's number, until one is empty.
+        Raises NotFound for a run that is not there, InvalidInput for an unusable `limit` or `after`. See
+        `Runs.events`."""
         return self._run(lambda runs: runs.events(run, after=after, limit=limit))
 
 
