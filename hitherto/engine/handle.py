@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -42,18 +43,18 @@ class Handle:
         return self._there(head, at)
 
     async def head_and_known(
-        self, space: Space | None, at: int | None = None, *, facts: bool = True
+        self, space: Space | None, at: int | None = None, *, facts: bool = True, calls: Collection[str] = ()
     ) -> tuple[Head, KnownFacts]:
         """The head, as `head` gives it, and the known facts about the conversation's subject: usually one round trip.
         Expired messages are erased first, those of the tenant's other conversations too, because facts may rest on
-        them. Without `facts`, no facts are read."""
+        them. Without `facts`, no facts are read. Of `calls`, the head has those that are open."""
         store, asked = self.services.store, KnownFactsQuery(subject=self.subject or THE_USER, space=space, facts=facts)
-        head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
+        head, known = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
         if head is not None and is_due(head):
             await erase_expired(store, self.scope, self.id, self.services.canonical)
         if known.due:
             await purge(self.services, self.scope.tenant)
-            head, known = await store.head_and_known(self.scope, self.id, asked, at=at)
+            head, known = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
         if (
             facts and head is not None and known.subject.id != self.about(head)
         ):  # this object names another subject, which is not stored yet

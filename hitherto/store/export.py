@@ -78,7 +78,7 @@ class ExportReader:
             return None
         ((title, metadata, ttl, created_at, updated_at, ref),) = await self._all("export_conversation", names)
         at = {"tenant": scope.tenant, "ref": ref}
-        head = await heads.head_from(row)
+        head = await heads.head_from(row, await self._all("export_open_calls", at))
         archived = [_document_from(one, conversation) for one in await self._all("export_archived", at)]
         receipts = [_receipt_from(one) for one in await self._all("export_receipts", at)]
         record = ConversationRecord(
@@ -292,6 +292,8 @@ async def _restore(
     await connection.execute(
         SQL["update_conversation"], {**at, **heads.head_values(record.head), "updated_at": record.updated_at}
     )
+    if record.head.open_calls:
+        await connection.execute(SQL["insert_open_calls"], {**at, **heads.open_call_values(record.head.open_calls)})
     described = {"title": record.title, "metadata": record.metadata, "ttl": record.ttl}
     await connection.execute(SQL["describe_conversation"], {**at, **described})
     await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])

@@ -18,6 +18,13 @@ select count(*) from hitherto.digest d
 join hitherto.digest l on l.tenant = %(tenant)s and l.conversation = d.conversation and l.id >= d.id
 where d.tenant = %(tenant)s and l.id = %(digest)s;
 
+-- name: export_open_calls
+-- The calls of a conversation's view that have no result.
+select o.call_id, o.seq, o.group_seq, o.turn, o.tool
+from hitherto.conversation c
+join hitherto.open_call o on o.tenant = %(tenant)s and o.conversation = c.ref and o.seq >= c.view_start
+where c.tenant = %(tenant)s and c.ref = %(ref)s order by o.seq, o.call_id;
+
 -- name: export_receipts
 -- The receipts of a conversation.
 select encode(key_hash, 'hex'), start_seq, end_seq, rev, fingerprint, created_at from hitherto.receipt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, LiteralString
 
@@ -17,7 +18,7 @@ from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
-from hitherto.core.log.ranges import Ranges, ranges
+from hitherto.core.log.ranges import Ranges, joined, ranges
 from hitherto.core.scope import Scope
 from hitherto.store import ledger, rows
 from hitherto.store.connections.silence import allow_long_work
@@ -74,19 +75,19 @@ class Unit:
     def _whose(self) -> dict[str, Any]:
         return {**self._names, **self._at}
 
-    async def begin(self, key: str | None, digest: int | None) -> None:
+    async def begin(self, key: str | None, digest: int | None, calls: Collection[str]) -> None:
         """Lock the conversation, and the digest if there is one, and read its head and the key's receipt: one round
         trip, two for a new conversation. Raises psycopg's errors."""
         # Read committed, whatever the database's default: what is read after the lock needs a new snapshot.
-        held = await self._hold(key, digest, "begin isolation level read committed")
+        held = await self._hold(key, digest, calls, "begin isolation level read committed")
         while not held:
             # The row was inserted here, or by another just now. It is missing again only if a third deleted it in
             # between.
-            held = await self._hold(key, digest, SQL["create"])
+            held = await self._hold(key, digest, calls, SQL["create"])
 
-    async def _hold(self, key: str | None, digest: int | None, first: LiteralString) -> bool:
+    async def _hold(self, key: str | None, digest: int | None, calls: Collection[str], first: LiteralString) -> bool:
         """After the statement `first`, lock the conversation and read it. Returns whether it is there."""
-        receipt = end = None
+        receipt = end = opened = None
         # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
         async with self._connection.pipeline():
             await self._connection.execute_often(first, self._names)
@@ -95,6 +96,9 @@ class Unit:
                 await self._connection.execute(SQL["hold_digest"], {**self._names, "digest": digest})
                 end = await self._connection.execute(SQL["at_digest_end"], {**self._names, "digest": digest})
             found = await self._connection.execute_often(SQL["head"], self._names, named=True)
+            if calls:
+                values = {**self._names, "hashes": [heads.call_hash(call) for call in calls]}
+                opened = await self._connection.execute_often(SQL["open_calls"], values)
             if key is not None:
                 receipt = await self._connection.execute_often(SQL["receipt"], self._key(key))
         row = await found.fetchone()
@@ -103,7 +107,7 @@ class Unit:
             # A head without the lock: the row that was waited for was deleted, and another has created the conversation
             # anew.
             return False
-        self._row, self._head = row, await heads.head_from(row)
+        self._row, self._head = row, await heads.head_from(row, [] if opened is None else await opened.fetchall())
         if end is not None and (mark := await end.fetchone()) is not None:
             self._digest_end = mark[0], rows.mark_from(mark[1:])
         if earlier is not None:
@@ -225,8 +229,9 @@ class Unit:
                     await connection.kept_cursor(query).executemany(query, values)
         updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
         await connection.execute_often(
-            SQL["update_conversation"], {**at, **heads.head_values(head, self.head), "updated_at": updated_at}
+            SQL["update_conversation"], {**at, **heads.head_values(head), "updated_at": updated_at}
         )
+        await self._write_calls(changes)
         described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}
         if any(one is not None for one in described.values()):
             await connection.execute(SQL["describe_conversation"], {**at, **described})
@@ -265,6 +270,21 @@ class Unit:
         await learn(connection, self._scope, self._whose, changes)
         await removal.unindex(connection, self._whose, gone)
         return fired
+
+    async def _write_calls(self, changes: Changes) -> None:
+        """Write which calls have been made or answered, or are in messages that are not shown any more."""
+        connection, at, after, before = self._connection, self._at, changes.head, self.head.open_calls
+        gone = joined([*ranges(changes.retract), *changes.erase])
+        if gone:
+            await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(gone)})
+        closed = [heads.call_hash(call) for call in before if call not in after.open_calls]
+        opened = {call: one for call, one in after.open_calls.items() if before.get(call) != one}
+        if closed:
+            await connection.execute_often(SQL["close_calls"], {**at, "hashes": closed})
+        if opened:
+            await connection.execute_often(SQL["insert_open_calls"], {**at, **heads.open_call_values(opened)})
+        if gone or after.view_start < self.head.view_start:
+            await connection.execute(SQL["count_awaited"], {**at, **heads.awaited_values(after)})
 
     async def _write_removals(self, changes: Changes) -> None:
         """Write what is retracted, superseded and rewritten."""

@@ -22,6 +22,7 @@ from tests.conftest import SCOPE
 from tests.core.policy.policies import presets
 from tests.lengths import examples, lasting
 from tests.memories import open_on
+from tests.store.samples import open_calls
 from tests.wire.conversations import WIRES, conversations
 from tests.wire.test_breakpoints import MARKS, bare, bare_request, items_of, parts_with, places
 
@@ -98,8 +99,7 @@ async def test_what_they_change_and_what_stands_before_them(
                         assert system_of(on) == system_of(before)
                         told = begins(before)
                         assert [json.dumps(bare(item)) for item in on.messages][: len(told)] == told
-                    head = await chat.head()
-                    before = on if head is None or not head.open_calls else None
+                    before = None if await open_calls(store, name) else on
             await chat.append(item)
             await memory.wait_for_digests()
 

@@ -38,6 +38,7 @@ from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.logs import chats, logs
 from tests.memories import open_on
+from tests.store.samples import open_calls
 
 few = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -307,8 +308,7 @@ async def test_10_contexts_are_rebuilt_from_their_manifests(
     chat = fresh(memory, policy)
     taken: list[Context] = []
     for batch in batches:
-        head = await chat.head()
-        waiting = sorted(head.open_calls) if head is not None else []
+        waiting = sorted(await open_calls(memory._services.store, chat.id))
         asked = [user("?"), *(tool_result(call, "found") for call in waiting[:2])]
         for incoming in asked:
             with suppress(BudgetExceeded):

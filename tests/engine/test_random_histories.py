@@ -179,12 +179,11 @@ async def test_11_requests_begin_alike_between_firings(
         for item in items:
             if wire.read(item).opens_turn:
                 context = await here.chat.context(item, budget=ENDLESS, wire=to, model=MODEL, instructions="Hm.")
-                head = await here.chat.head()
                 rows = [row.id for row in await here.chat.digests() if row.visible(context.manifest.rev)]
                 start = [rows, context.request.get("instructions"), context.request.get("system")]
                 sent = [json.dumps(one) for one in context.messages]
                 if before is not None and before[0] == start:
                     assert sent[: len(before[1])] == before[1]
-                before = (start, sent) if head is None or not head.open_calls else None
+                before = (start, sent) if not await here.open_calls() else None
             await here.append(1)
             await here.queue.wait_for_digests()

@@ -18,7 +18,7 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.work import DigestJob
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
-from hitherto.core.log.head import REPLACED, Head
+from hitherto.core.log.head import PATIENCE, REPLACED, Head, OpenCall
 from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload
 from hitherto.core.log.ranges import ranges
 from hitherto.core.policy.span import Fate, Reason
@@ -34,6 +34,7 @@ from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.held import HeldCompactor, HeldModel, HeldQueue
 from tests.engine.validity import assert_whole
+from tests.store.samples import open_calls
 from tests.times import DAY, Time
 
 ENDLESS = 10_000_000
@@ -70,8 +71,7 @@ class World:
     async def append(self, count: int, policy: Policy | None = None, *, expiring: Collection[int] = ()) -> None:
         """The next `count` items that the conversation can take: results whose call was taken back or cleared cannot
         come any more. Those at the places `expiring` of the batch expire tomorrow."""
-        head = await self.chat.head()
-        waiting = set() if head is None else set(head.open_calls)
+        waiting = set(await self.open_calls())
         batch: list[Payload] = []
         while self.at < len(self.items) and len(batch) < count:
             item = self.items[self.at]
@@ -190,17 +190,19 @@ class World:
         await self.chat.replace(before)
         assert await self.items_now() == before
 
+    async def open_calls(self) -> Mapping[str, OpenCall]:
+        return await open_calls(self.memory._services.store, self.chat.id, scope=self.scope)
+
     async def items_now(self) -> list[Payload]:
         return await self.chat.items(wire=RESPONSES, model=MODEL)
 
     async def look(self, budget: int, to: str, incoming: str) -> None:
         """Take a context within `budget` and one without any, and hold both against the promises."""
-        head = await self.chat.head()
         asked: dict[str, Any] = {"wire": to, "instructions": "Be brief.", "model": MODEL}
         if incoming == "user":
             asked["incoming"] = user("And the hotel?")
-        elif incoming == "result" and head is not None and head.open_calls:
-            call = min(head.open_calls, key=lambda one: (head.open_calls[one].seq, one))
+        elif incoming == "result" and (waiting := await self.open_calls()):
+            call = min(waiting, key=lambda one: (waiting[one].seq, one))
             asked["incoming"] = next(
                 (item for item in self.items[self.at :] if wire.read(item).answers == (call,)), user("And the hotel?")
             )
@@ -329,7 +331,9 @@ class World:
             for one in live:
                 parted = [call for call in one.message.answers if call in inside and one.seq > row.end]
                 assert not parted, f"{row.action} {first}-{row.end} parts {parted} from their result {one.seq}"
-            awaited = [call.seq for call in head.awaited if first <= call.seq <= row.end]
+            open_now = (await self.open_calls()).values()
+            awaited = [one.seq for one in open_now if head.sums.turns - one.turn < PATIENCE]
+            awaited = [seq for seq in awaited if first <= seq <= row.end]
             assert not awaited, f"{row.action} {first}-{row.end} takes calls {awaited} that are awaited"
 
     async def check_all(self) -> None:
@@ -420,7 +424,6 @@ def plain_head(head: Head, order: dict[int, int]) -> str:
         clock=when,
         next_expiry=None if head.next_expiry is None else when,
         frontiers=dict(sorted(head.frontiers.items())),
-        open_calls=dict(sorted(head.open_calls.items())),
         running=tuple(replace(one, id=order[one.id], created_at=when) for one in head.running),
     )
     return order_ids(str(same), order)

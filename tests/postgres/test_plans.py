@@ -29,6 +29,7 @@ CLAIMED = 1_000_000
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 MAIN = {**SCOPE, "conversation": "c-0"}
 REF = {"tenant": "acme", "ref": 1}
+CALL = hashlib.sha256(b"7").digest()
 HELD = {"tenant": "acme", "digest": CLAIMED}
 READ = {
     **MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None,
@@ -99,6 +100,12 @@ FILL = f"""
            now() - interval '1 hour' + c * interval '1 second'
     from generate_series(1, {OTHERS + 1}) c;
 
+    insert into hitherto.open_call (tenant, conversation, call_hash, call_id, seq, group_seq, turn, tool)
+    select 'acme', case when n % 10 = 0 then 1 + n / 10 % {
+    OTHERS
+} else 1 end, sha256(n::text::bytea), n, n, n, n / 4, 't'
+    from generate_series(0, {LENGTH - 1}) n;
+
     insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
     select 'acme', sha256(n::text::bytea), 1, 'f', n, n, n, now() from generate_series(0, {LENGTH - 1}) n;
 
@@ -135,6 +142,8 @@ CASES = {
     "head": Case("head", MAIN, 1),
     "head_at, lately": Case("head_at", {**MAIN, "at": LENGTH // 2 - 5}, 1),
     "head_at, long ago": Case("head_at", {**MAIN, "at": 50}, 1),
+    "open_calls": Case("open_calls", {**MAIN, "hashes": [CALL, b"no such call"]}, 1),
+    "close_calls": Case("close_calls", {**REF, "hashes": [CALL]}, 0),
     "receipt": Case("receipt", {"tenant": "acme", "key_hash": b"never used"}, 0),
     "dialogue_at near the end": Case("dialogue_at", {**REF, "n": LENGTH // 2 - 13}, 1),
     "dialogue_at near the beginning": Case("dialogue_at", {**REF, "n": 5}, 1),

@@ -51,6 +51,7 @@ async def fill(url: str, tenant: str) -> None:
         await memory.runs(scope).add(run.id, {"kind": "tool_call", "payload": {"of": tenant}})
         await chat.context("What?", budget=4_000, instructions=f"Instructions of {tenant}")
         await memory.wait_for_index()
+        await chat.append(assistant(calls=[Call(id="y", name="look")]))
         await memory.keys(tenant).create("app")
 
 

@@ -257,7 +257,18 @@ class TestKeys:
         the keys of the service by their hash, and what is of no tenant: the names of spaces, and the workers."""
         found = await rows(database, self.INDEXES)
         assert {row["of"] for row in found} == {
-            *("agent", "erasure", "conversation", "message", "digest", "receipt", "model_call", "document", "passage"),
+            *(
+                "agent",
+                "erasure",
+                "conversation",
+                "message",
+                "open_call",
+                "digest",
+                "receipt",
+                "model_call",
+                "document",
+                "passage",
+            ),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
             *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
@@ -286,6 +297,7 @@ class TestKeys:
             ("conversation", ("tenant", "ref"), None),
             ("conversation", ("tenant", "user_id", "agent", "id"), None),
             ("message", ("tenant", "conversation", "seq"), None),
+            ("open_call", ("tenant", "conversation", "call_hash"), None),
             ("receipt", ("tenant", "key_hash"), None),
             ("model_call", ("tenant", "key"), None),
             ("run", ("tenant", "id"), None),

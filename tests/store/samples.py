@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from hitherto.core.digests.work import DigestOutcome, DigestWork, NewDigest, Rew
 from hitherto.core.log.append import extended
 from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, MessageRange, Receipt
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import Head, OpenCall
 from hitherto.core.log.message import CHAT, Kind, Logged, Message, Role
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.scope import Scope
@@ -201,7 +201,7 @@ async def clear(store: Store, name: str) -> None:
             base=None,
             completed=True,
         )
-        after = replace(head, rev=head.rev + 1, view_start=head.next_seq, view_sums=head.sums, open_calls={})
+        after = replace(head, rev=head.rev + 1, view_start=head.next_seq, view_sums=head.sums, awaited=())
         fenced = tuple(DigestOutcome(digest=one.id, superseded=True) for one in head.running)
         await unit.commit(Changes(head=after, fire=(hide,), outcomes=fenced))
 
@@ -251,3 +251,10 @@ async def snapshot(store: Store, name: str, *, scope: Scope = SCOPE) -> tuple[ob
     head = await store.head(scope, name)
     log = [] if head is None else await log_of(store, name, scope=scope)
     return timeless(head), log, await store.digests(scope, name), await conversations(store, scope)
+
+
+async def open_calls(store: Store, name: str, *, scope: Scope = SCOPE) -> Mapping[str, OpenCall]:
+    """All tool calls of the conversation that have no result, by id."""
+    async with store.export.snapshot() as reader:
+        kept = await reader.conversation(scope, name)
+    return {} if kept is None else kept.record.head.open_calls

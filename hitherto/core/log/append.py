@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 
-from hitherto.core.log.head import Head, OpenCall
+from hitherto.core.log.head import PATIENCE, Head, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, TurnAt
 from hitherto.core.scope import Scope
@@ -66,7 +67,8 @@ def expiring(head: Head, messages: Sequence[Message], default: timedelta | None)
 
 def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> tuple[tuple[Logged, ...], Head]:
     """The messages as they enter the log after `head`, and the head after them, one revision on. `tokens` has each
-    message's own tokens.
+    message's own tokens. `head.open_calls` must have those of the calls in the batch that are open, whether made again
+    or answered.
 
     Raises InvalidBatch for an empty batch and for a tool result without its call.
     """
@@ -74,6 +76,7 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         raise InvalidBatch("the batch is empty; append at least one message")
     logged: list[Logged] = []
     sums, run_start, open_calls = head.sums, head.run_start, dict(head.open_calls)
+    awaited = Counter(dict(head.awaited))
     late = [one for one in head.late if one[1] >= head.view_start][-_LATE:]
     for seq, (given, own) in enumerate(zip(messages, tokens, strict=True), head.next_seq):
         answered: list[OpenCall] = []
@@ -85,6 +88,7 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
                     "is waiting for one; append the call first, and its result once"
                 )
             answered.append(waiting)
+            awaited[waiting.turn] -= 1
         message = replace(given, tools=tuple(call.tool for call in answered)) if answered else given
         sums = sums.after(message, own)
         logged.append(
@@ -104,7 +108,10 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
             run_start = seq + 1
         for call, tool in zip_longest(message.calls, message.tools[: len(message.calls)], fillvalue="tool"):
+            if call in open_calls:
+                awaited[open_calls[call].turn] -= 1
             open_calls[call] = OpenCall(seq=seq, group=run_start, turn=sums.turns, tool=tool)
+            awaited[sums.turns] += 1
     last = messages[-1]
     return tuple(logged), change(
         head,
@@ -114,6 +121,7 @@ def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> 
         closed=last.role is Role.ASSISTANT and last.kind is Kind.TEXT,
         run_start=run_start,
         open_calls=open_calls,
+        awaited=tuple((turn, n) for turn, n in sorted(awaited.items()) if n > 0 and sums.turns - turn < PATIENCE),
         late=tuple(late),
         next_expiry=min(filter(None, [head.next_expiry, *[message.expires_at for message in messages]]), default=None),
     )

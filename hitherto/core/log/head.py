@@ -80,9 +80,11 @@ class Head:
     A conversation that does not exist yet has revision 0. `sums` run through the last live message, `view_sums` up to
     the one before `view_start`, `digest_sums` through `digest.end`. `digest` rests on no cleared message. `closed`: the
     last live message can end a round (it is a final assistant message). `run_start` is the first of the tool calls and
-    reasoning items with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint. `late` are
-    results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` and `retracted`
-    are inclusive ranges of messages that have expired and of messages that were retracted.
+    reasoning items with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint. `open_calls` are
+    tool calls without a result, by id: not all, only those that the reader asked for. `awaited` are the turns, of the
+    newest `PATIENCE`, with calls whose result is still waited for, and their numbers: (turn, number of calls). `late`
+    are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` and
+    `retracted` are inclusive ranges of messages that have expired and of messages that were retracted.
 
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
     `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded. At
@@ -94,9 +96,9 @@ class Head:
     clock: it decides what is due. `now` is the timestamp of what is written: the same time, but never before the newest
     message's, in case a clock that was ahead has been set back.
 
-    A past head is without `open_calls`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its `run_start`,
-    `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject`, `extracted`
-    and `ttl` are the present ones.
+    A past head is without `open_calls`, `awaited`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its
+    `run_start`, `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject`,
+    `extracted` and `ttl` are the present ones.
     """
 
     ref: int
@@ -118,6 +120,7 @@ class Head:
     agent_cross_session: CrossSession = field(default_factory=CrossSession)
     latest: LatestDigest = field(default_factory=LatestDigest)
     open_calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
+    awaited: tuple[tuple[int, int], ...] = ()
     late: tuple[tuple[int, int], ...] = ()
     running: tuple[RunningDigest, ...] = ()
     erased: tuple[tuple[int, int], ...] = ()
@@ -143,11 +146,6 @@ class Head:
     @property
     def last_seq(self) -> int:
         return self.next_seq - 1
-
-    @property
-    def awaited(self) -> tuple[OpenCall, ...]:
-        """The calls whose result is still waited for."""
-        return tuple(call for call in self.open_calls.values() if self.sums.turns - call.turn < PATIENCE)
 
     @property
     def round_ended(self) -> bool:

@@ -26,18 +26,17 @@ def covers(tail: Sequence[Logged], first: int) -> bool:
 
 def without_from(head: Head, tail: Sequence[Logged], first: int) -> Head:
     """`head`, one revision on, without its live messages from seq `first` on, of which there is at least one; `tail`
-    are its newest (ascending). The calls that they answered are open again, and those that they made are gone."""
+    are its newest (ascending). `open_calls` are those that they answered, which are open again; what is awaited is left
+    to be counted."""
     kept, gone = _parted(tail, first)
-    open_calls = {call: one for call, one in head.open_calls.items() if one.seq < first}
     makers = _made(kept)
-    open_calls |= {call: makers[call] for one in gone for call in one.message.answers if call in makers}
     return replace(
         head,
         rev=head.rev + 1,
         sums=gone[0].before,
         closed=_closed(kept),
         run_start=_run_start(kept, head.next_seq),
-        open_calls=open_calls,
+        open_calls={call: makers[call] for one in gone for call in one.message.answers if call in makers},
         late=tuple(one for one in head.late if one[1] < first),
     )
 
@@ -48,15 +47,12 @@ def _parted(tail: Sequence[Logged], first: int) -> tuple[Sequence[Logged], Seque
 
 
 def ending(head: Head, tail: Sequence[Logged]) -> Head:
-    """`head` with `closed`, `run_start`, `open_calls` and `late` derived from its newest live messages `tail`
-    (ascending)."""
+    """`head` with `closed`, `run_start` and `late` derived from its newest live messages `tail` (ascending)."""
     makers = _made(tail)
-    answered = {call for logged in tail for call in logged.message.answers}
     return replace(
         head,
         closed=_closed(tail),
         run_start=_run_start(tail, head.next_seq),
-        open_calls={call: made for call, made in makers.items() if call not in answered},
         late=tuple(
             (makers[call].turn, logged.seq)
             for logged in tail

@@ -56,7 +56,7 @@ def whole_groups(mark: Mark | None, head: Head) -> ProbeGenerator[Cut]:
     first, hops = mark, 0
     while mark is not None:
         turn, seq = mark.sums.turns, mark.seq
-        held = [call.turn for call in head.awaited if call.turn < turn]
+        held = [called for called, _ in head.awaited if called < turn]
         late = [called for called, result in head.late if called < turn and result >= seq and hops <= _HOPS]
         if late and hops == _HOPS:
             mark, hops = first, _HOPS + 1

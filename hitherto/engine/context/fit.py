@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -70,7 +70,8 @@ class ContextBuilder:
         `latest` its digest of another conversation, `recall` the recalled pieces, `facts` the facts, and `digest`
         whether there was room for what stands for the older part.
         """
-        head, known = await self._head_and_known(facts, at)
+        calls = {call for message in request.incoming for call in message.answers}
+        head, known = await self._head_and_known(facts, at, calls)
         defaults = await self.handle.defaults(head)
         used, whose = self.handle.governing(head, policy, defaults)
         asked = cross_session or CrossSession()
@@ -193,13 +194,15 @@ class ContextBuilder:
             else:
                 return request, made
 
-    async def _head_and_known(self, facts: bool | ShownFacts | None, at: int | None) -> tuple[Head, KnownFacts | None]:
+    async def _head_and_known(
+        self, facts: bool | ShownFacts | None, at: int | None, calls: Collection[str] = ()
+    ) -> tuple[Head, KnownFacts | None]:
         """The head, and the known facts; None for these where they are not wanted."""
         services = self.handle.services
         shows = services.settings.facts if facts is None else facts is True
         space = None if self.recaller is None else self.recaller.space
         shows = shows and self.recaller is not None
-        head, known = await self.handle.head_and_known(space, at, facts=shows)
+        head, known = await self.handle.head_and_known(space, at, facts=shows, calls=calls)
         return head, known if shows else None
 
     async def _knowing(

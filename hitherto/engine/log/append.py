@@ -68,8 +68,9 @@ async def _append(
     tokens, mark = await aside(size, _measure, services, batch, keyed=key is not None)
     earlier: EarlierDigest | None = None
     looked = lost = False
+    calls = {call for message in batch for call in (*message.calls, *message.answers)}
     while True:
-        async with services.store.write(handle.scope, handle.id, key=key) as unit:
+        async with services.store.write(handle.scope, handle.id, key=key, calls=calls) as unit:
             before = unit.head
             if unit.receipt is not None:
                 if lost:  # the append that was written submitted nothing

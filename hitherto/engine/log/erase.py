@@ -77,7 +77,6 @@ async def _erasing(
         head,
         rev=head.rev + (1 if erased else 0),
         erased=joined((*head.erased, *erased)),
-        open_calls={call: o for call, o in head.open_calls.items() if not any_in(erased, o.seq, o.seq)},
     )
     rewritten = tuple(_rewritten(digests, erased, counter))
     changed = {one.digest for one in rewritten}

@@ -256,7 +256,7 @@ def cleared(head: Head) -> Changes:
         view_start=head.next_seq,
         view_sums=head.sums,
         run_start=head.next_seq,
-        open_calls={},
+        awaited=(),
         late=(),
         frontiers={},
     )

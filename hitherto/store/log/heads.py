@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -12,18 +13,25 @@ from hitherto.aside import aside
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
+from hitherto.core.log.head import PATIENCE, Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
 from hitherto.core.log.message import Sums
 from hitherto.core.log.ranges import joined, ranges
 from hitherto.frozen import build
+from hitherto.store.rows import integers
 
 
-async def head_from(row: Any) -> Head:
-    """A head from a row of the statements `head` and `head_at`, with its columns by name."""
-    return await aside(len(row.open_calls) + len(row.retracted) + len(row.erased), _head_from, row)
+async def head_from(row: Any, calls: Sequence[Sequence[Any]] = ()) -> Head:
+    """A head from a row of the statements `head` and `head_at`, with its columns by name, and from the rows of the open
+    calls that were asked for."""
+    return await aside(len(row.retracted) + len(row.erased), _head_from, row, calls)
 
 
-def _head_from(row: Any) -> Head:
+def call_hash(call: str) -> bytes:
+    """What an open call is found by: an id may be too long for an index."""
+    return hashlib.sha256(call.encode()).digest()
+
+
+def _head_from(row: Any, calls: Sequence[Sequence[Any]]) -> Head:
     standing, standing_sums = None, Sums()
     if row.digest is not None:
         standing = StandingSummary(
@@ -39,8 +47,8 @@ def _head_from(row: Any) -> Head:
             row.digest_sum_tokens, row.digest_sum_turns, row.digest_sum_dialogue, row.digest_sum_results
         )
     # One text, as most of them are empty: to parse each by itself takes eight times as long.
-    texts = (row.open_calls, row.late, row.erased, row.retracted, row.frontiers, row.extracted, row.running or "[]")
-    open_calls, late, erased, retracted, frontiers, extracted, running = json.loads(f"[{','.join(texts)}]")
+    texts = (row.awaited, row.late, row.erased, row.retracted, row.frontiers, row.extracted, row.running or "[]")
+    awaited, late, erased, retracted, frontiers, extracted, running = json.loads(f"[{','.join(texts)}]")
     return build(
         Head,
         ref=row.ref,
@@ -55,7 +63,10 @@ def _head_from(row: Any) -> Head:
         cross_session=CrossSession.from_json(row.cross_session),
         agent_cross_session=CrossSession.from_json(row.agent_cross_session),
         latest=LatestDigest(digest=row.latest_digest, conversation=row.latest_conversation, text=row.latest_text),
-        open_calls={call: OpenCall(**found) for call, found in open_calls.items()},
+        open_calls={
+            call: OpenCall(seq=seq, group=group, turn=turn, tool=tool) for call, seq, group, turn, tool in calls
+        },
+        awaited=tuple([(turn, number) for turn, number in awaited]),
         late=tuple([(turn, seq) for turn, seq in late]),
         erased=_clipped(erased, row.next_seq),
         retracted=joined([(first, last) for first, last, at in retracted if at <= row.rev]),
@@ -121,11 +132,9 @@ def retracted_with(row: Any, seqs: Iterable[int], rev: int) -> str:
     return json.dumps(sorted([*before, *now]))
 
 
-def head_values(head: Head, before: Head | None = None) -> dict[str, Any]:
-    """What `update_conversation` binds; `open_calls` is None where they are those of `before`, as there may be
-    thousands."""
+def head_values(head: Head) -> dict[str, Any]:
+    """What `update_conversation` binds."""
     sums, view = head.sums, head.view_sums
-    same_calls = before is not None and head.open_calls == before.open_calls
     return {
         "rev": head.rev,
         "next_seq": head.next_seq,
@@ -146,14 +155,7 @@ def head_values(head: Head, before: Head | None = None) -> dict[str, Any]:
         "frontiers": json.dumps({stage: _frontier_values(one) for stage, one in head.frontiers.items()})
         if head.frontiers
         else "{}",
-        "open_calls": None
-        if same_calls
-        else json.dumps(
-            {
-                call: {"seq": o.seq, "group": o.group, "turn": o.turn, "tool": o.tool}
-                for call, o in head.open_calls.items()
-            }
-        ),
+        "awaited": _text(head.awaited),
         "late": _text(head.late),
         "failures": head.failures,
         "resume_at": head.resume_at,
@@ -163,6 +165,23 @@ def head_values(head: Head, before: Head | None = None) -> dict[str, Any]:
         "extracted": _text(head.extracted),
         "finish_seq": head.finish_seq,
     }
+
+
+def open_call_values(calls: Mapping[str, OpenCall]) -> dict[str, Any]:
+    """What `insert_open_calls` binds: an array a column."""
+    return {
+        "hashes": [call_hash(call) for call in calls],
+        "ids": list(calls),
+        "seqs": integers([one.seq for one in calls.values()]),
+        "groups": integers([one.group for one in calls.values()]),
+        "turns": integers([one.turn for one in calls.values()]),
+        "tools": [one.tool for one in calls.values()],
+    }
+
+
+def awaited_values(head: Head) -> dict[str, Any]:
+    """What `count_awaited` binds."""
+    return {"turns": head.sums.turns - PATIENCE, "view_start": head.view_start}
 
 
 def _text(ranges: Sequence[tuple[int, int]]) -> str:

@@ -25,7 +25,7 @@ on conflict (tenant, user_id, agent, id) do nothing;
 -- another join order, which without statistics may look as cheap to it.)
 select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
        c.view_start, c.view_tokens, c.view_turns, c.view_dialogue, c.view_results,
-       c.closed, c.policy::text as policy, c.open_calls::text as open_calls, c.erased::text as erased, c.next_expiry,
+       c.closed, c.policy::text as policy, c.awaited::text as awaited, c.erased::text as erased, c.next_expiry,
        clock_timestamp() as clock, c.run_start,
        c.late::text as late, c.retracted::text as retracted, c.frontiers::text as frontiers,
        a.policy::text as agent_policy, c.cross_session::text as cross_session, a.cross_session::text as agent_cross_session,
@@ -63,6 +63,50 @@ left join lateral (
     order by m.seq desc limit 1
 ) e on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
+
+-- name: open_calls
+-- Of some calls, those of the view that have no result.
+select o.call_id, o.seq, o.group_seq, o.turn, o.tool
+from (
+    select ref, view_start from hitherto.conversation
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s limit 1
+) c
+cross join lateral (
+    select * from hitherto.open_call o
+    where o.tenant = %(tenant)s and o.conversation = c.ref and o.call_hash = any(%(hashes)s) and o.seq >= c.view_start
+) o;
+
+-- name: insert_open_calls
+-- Calls that wait for their results. One whose id is used again is no longer waited for.
+insert into hitherto.open_call (tenant, conversation, call_hash, call_id, seq, group_seq, turn, tool)
+select c.tenant, c.ref, o.* from hitherto.conversation c
+cross join unnest(%(hashes)s::bytea[], %(ids)s::text[], %(seqs)s::bigint[], %(groups)s::bigint[], %(turns)s::bigint[],
+    %(tools)s::text[]) o
+where c.tenant = %(tenant)s and c.ref = %(ref)s
+on conflict (tenant, conversation, call_hash) do update
+set call_id = excluded.call_id, seq = excluded.seq, group_seq = excluded.group_seq, turn = excluded.turn,
+    tool = excluded.tool
+returning seq;
+
+-- name: close_calls
+-- Calls that have their results now.
+delete from hitherto.open_call where tenant = %(tenant)s and conversation = %(ref)s and call_hash = any(%(hashes)s);
+
+-- name: forget_open_calls
+-- Calls that were made in messages which are not shown any more. Goes through the open calls of the conversation.
+delete from hitherto.open_call
+where tenant = %(tenant)s and conversation = %(ref)s and seq <@ %(ranges)s::int8multirange;
+
+-- name: count_awaited
+-- Count anew the calls of the newest turns whose results are waited for. Goes through the open calls likewise.
+update hitherto.conversation
+set awaited = (
+    select coalesce(json_agg(json_build_array(t.turn, t.calls) order by t.turn), '[]') from (
+        select o.turn, count(*) as calls from hitherto.open_call o
+        where o.tenant = %(tenant)s and o.conversation = %(ref)s and o.turn > %(turns)s and o.seq >= %(view_start)s
+        group by o.turn
+    ) t)
+where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: head_at
 -- The head as it was at a past revision, read from rows that carry their revisions. Those of messages ascend with seq,
@@ -146,7 +190,7 @@ select c.ref, %(at)s::bigint as rev, b.next_seq,
        coalesce(v.sum_tokens, 0) as view_tokens, coalesce(v.sum_turns, 0) as view_turns,
        coalesce(v.sum_dialogue, 0) as view_dialogue, coalesce(v.sum_results, 0) as view_results,
        coalesce(l.role = 'assistant' and l.kind = 'text', false) as closed, c.policy::text as policy,
-       '{}'::text as open_calls, c.erased::text as erased, c.next_expiry, clock_timestamp() as clock, c.run_start,
+       '[]'::text as awaited, c.erased::text as erased, c.next_expiry, clock_timestamp() as clock, c.run_start,
        '[]'::text as late, c.retracted::text as retracted, coalesce(f.found::text, '{}') as frontiers,
        a.policy::text as agent_policy, c.cross_session::text as cross_session, a.cross_session::text as agent_cross_session,
        i.id as latest_digest, i.conversation as latest_conversation, i.text as latest_text,
@@ -205,8 +249,7 @@ set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns
     view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_dialogue = %(view_dialogue)s,
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
     cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s,
-    open_calls = coalesce(%(open_calls)s::json, open_calls),
-    late = %(late)s, finish_seq = %(finish_seq)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
+    awaited = %(awaited)s, late = %(late)s, finish_seq = %(finish_seq)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
     next_expiry = %(next_expiry)s, subject = %(subject)s, extracted = %(extracted)s,
     updated_at = coalesce(%(updated_at)s, updated_at)
 where tenant = %(tenant)s and ref = %(ref)s;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -55,10 +55,17 @@ class LogStore(Part):
 
     @asynccontextmanager
     async def write(
-        self, scope: Scope, conversation: str, *, key: str | None = None, digest: int | None = None
+        self,
+        scope: Scope,
+        conversation: str,
+        *,
+        key: str | None = None,
+        digest: int | None = None,
+        calls: Collection[str] = (),
     ) -> AsyncGenerator[Unit]:
         """Begin a unit of work on a conversation; others on the same one wait. Leaving it without a commit, by an error
-        or not, changes nothing. The first commit creates a conversation that does not exist.
+        or not, changes nothing. The first commit creates a conversation that does not exist. Of `calls` (ids), the head
+        has those that are open.
 
         With `digest`, its row is locked too: it stays as `head.running` shows it until the unit ends. Raises StoreError
         where the conversation or the row is not free in time.
@@ -66,7 +73,7 @@ class LogStore(Part):
 
         async def begin(connection: RowSecurityConnection) -> Unit:
             unit = Unit(connection, scope, conversation)
-            await unit.begin(key, digest)
+            await unit.begin(key, digest, calls)
             return unit
 
         # Tasks that want the same conversation wait here, without a connection: else a busy conversation would take the
@@ -86,23 +93,33 @@ class LogStore(Part):
         return await heads.head_from(found[0]) if found else None
 
     async def head_and_known(
-        self, scope: Scope, conversation: str, asked: KnownFactsQuery, *, at: int | None = None
+        self,
+        scope: Scope,
+        conversation: str,
+        asked: KnownFactsQuery,
+        *,
+        at: int | None = None,
+        calls: Collection[str] = (),
     ) -> tuple[Head | None, KnownFacts]:
         """The head, as `head` gives it, and the facts that a context of the conversation may show (as they are now), in
-        one round trip."""
+        one round trip. Of `calls` (ids), the newest head has those that are open."""
         names = rows.scope_values(scope, conversation)
         query = SQL["head"] if at is None else SQL["head_at"]
 
-        async def read(connection: RowSecurityConnection) -> tuple[Any, list[rows.Row]]:
+        async def read(connection: RowSecurityConnection) -> tuple[Any, list[rows.Row], list[rows.Row]]:
             async with connection.pipeline():
-                found = None
+                found = opened = None
                 if at is None or 0 <= at <= _NEVER:
                     found = await connection.execute_often(query, {**names, "at": at}, named=True)
+                if calls and at is None:
+                    hashes = [heads.call_hash(call) for call in calls]
+                    opened = await connection.execute_often(SQL["open_calls"], {**names, "hashes": hashes})
                 known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
-            return None if found is None else await found.fetchone(), await known.fetchall()
+            row = None if found is None else await found.fetchone()
+            return row, [] if opened is None else await opened.fetchall(), await known.fetchall()
 
-        async with self._with_connection(read) as (row, known):
-            return None if row is None else await heads.head_from(row), known_from(known, scope)
+        async with self._with_connection(read) as (row, opened, known):
+            return None if row is None else await heads.head_from(row, opened), known_from(known, scope)
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         """The messages of `reading`, ascending by seq; none when `ref` is not that conversation's."""

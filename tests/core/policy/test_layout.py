@@ -103,7 +103,8 @@ def check(firing: Firing, head: Head, log: Sequence[Logged]) -> None:
     assert after is None or after.message.opens_turn
     inside = {call for one in log[firing.new_start : firing.end + 1] for call in one.message.calls}
     assert not [one.seq for one in log[firing.end + 1 :] if inside & set(one.message.answers)], "parts a group"
-    assert not [call for call in head.awaited if firing.new_start <= call.seq <= firing.end], "takes an awaited call"
+    awaited = [call for call in head.open_calls.values() if head.sums.turns - call.turn < PATIENCE]
+    assert not [call for call in awaited if firing.new_start <= call.seq <= firing.end], "takes an awaited call"
 
 
 @settings(max_examples=75, deadline=None)

@@ -49,7 +49,7 @@ def lasting(head: Head | None) -> Head | None:
     """`head` without the fields that only the newest revision has, and without the clock."""
     if head is None:
         return None
-    return timeless(replace(head, open_calls={}, late=(), failures=0, running=(), run_start=0, **_NOW))
+    return timeless(replace(head, awaited=(), late=(), failures=0, running=(), run_start=0, **_NOW))
 
 
 async def random_step(store: Store, name: str, chance: random.Random) -> None:
@@ -137,8 +137,8 @@ class TestHistory:
         for rev, head in was.items():
             assert lasting(await store.head(SCOPE, "c", at=rev)) == head, rev
         past = [await store.head(SCOPE, "c", at=rev) for rev in range(max(was))]
-        gone = [head and (head.open_calls, head.late, head.failures, head.running) for head in past]
-        assert gone == [({}, (), 0, ())] * len(past)
+        gone = [head and (head.awaited, head.late, head.failures, head.running) for head in past]
+        assert gone == [((), (), 0, ())] * len(past)
 
     @pytest.mark.parametrize("seed", range(4))
     async def test_every_revision_is_read_as_it_was(self, store: Store, seed: int) -> None:

@@ -55,7 +55,7 @@ class TestUnit:
                 (),
                 (),
             )
-            assert (fresh.closed, dict(fresh.open_calls), fresh.next_expiry) == (False, {}, None)
+            assert (fresh.closed, fresh.awaited, fresh.next_expiry) == (False, (), None)
             assert unit.receipt is None
             assert await unit.digests() == []
             logged, head = extended(fresh, dialogue(1), [7, 8])
@@ -179,15 +179,16 @@ class TestUnit:
                 erased=((0, 0),),
                 next_expiry=soon,
             )
-            assert dict(head.open_calls) == {
+            opened = {
                 'a"\\{}': OpenCall(seq=2, group=1, turn=1, tool="look_up"),
                 "b": OpenCall(seq=2, group=1, turn=1, tool="look_up"),
             }
+            assert (dict(head.open_calls), head.awaited) == (opened, ((1, 2),))
             await unit.commit(Changes(head=head, messages=logged))
         made = await head_of(store, "whole")
-        assert timeless(made) == timeless(replace(head, ref=made.ref))
-        async with store.write(SCOPE, "whole") as unit:
-            assert timeless(unit.head) == timeless(made)
+        assert timeless(made) == timeless(replace(head, ref=made.ref, open_calls={}))
+        async with store.write(SCOPE, "whole", calls=["b", "c"]) as unit:
+            assert timeless(unit.head) == timeless(replace(made, open_calls={"b": opened["b"]}))
 
     async def test_what_is_not_read_of_a_committed_head(self, store: Store) -> None:
         """Fields that the store sets itself, and fields that follow from other rows."""

@@ -32,7 +32,7 @@ create table hitherto.conversation (
     view_results  bigint      not null default 0,
     closed        boolean     not null default false,
     run_start     bigint      not null default 0,
-    open_calls    json        not null default '{}',
+    awaited       json        not null default '[]',
     frontiers     json        not null default '{}',
     late          json        not null default '[]',
     erased        json        not null default '[]',
@@ -112,6 +112,21 @@ create index message_of_tools on hitherto.message (tenant, conversation, seq)
 alter table hitherto.message add primary key (tenant, conversation, seq);
 create index message_expiring on hitherto.message (tenant, conversation, expires_at)
     where expires_at is not null and not erased;
+
+create table hitherto.open_call (
+    tenant       text   not null,
+    conversation bigint not null,
+    call_hash    bytea  not null,
+    call_id      text   not null,
+    seq          bigint not null,
+    group_seq    bigint not null,
+    turn         bigint not null,
+    tool         text   not null,
+    primary key (tenant, conversation, call_hash),
+    foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
+);
+comment on table hitherto.open_call is
+    'Tool calls without a result, read only for a result that comes. call_hash is the SHA-256 of the id.';
 
 create table hitherto.receipt (
     tenant       text        not null,
