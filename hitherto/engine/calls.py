@@ -69,11 +69,12 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """Which model is called, for what purpose, for which tenant, and for which digest, if any."""
+    """Which model is called, for what purpose, for which tenant and which user of it, and for which digest, if any."""
 
     model: str
     purpose: Purpose
     tenant: str
+    user: str | None = None
     digest: int | None = None
 
 
@@ -102,7 +103,7 @@ class Calls:
         """
 
         async def once() -> _Answer:
-            await self._daily_limit.check(what.tenant)
+            await self._daily_limit.check(what.tenant, what.user)
             breaker = self._breaker(what)
             ticket = breaker.admitted(time.monotonic())
             if ticket is None:
@@ -122,9 +123,9 @@ class Calls:
         entries are written to the store's ledger, even after an error or a cancellation: the calls are paid for."""
         return LedgerScope(lambda ledger: self._note(scope, ledger))
 
-    def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
+    def written(self, tenant: str, user: str | None, ledger: Sequence[ModelCall]) -> None:
         """Report that these calls are in the store's ledger now, or never will be."""
-        self._daily_limit.written(tenant, ledger)
+        self._daily_limit.written(tenant, user, ledger)
 
     async def _note(self, scope: Scope, ledger: Sequence[ModelCall]) -> None:
         try:
@@ -134,7 +135,7 @@ class Calls:
                 "%s model calls could not be written to the ledger: %s", len(ledger), error, tenant=scope.tenant
             )
         finally:
-            self.written(scope.tenant, ledger)
+            self.written(scope.tenant, scope.user, ledger)
 
     async def _once(
         self,
@@ -174,7 +175,7 @@ class Calls:
             if asked:
                 call = self._entry(took, what, cause, seconds=time.monotonic() - began)
                 ledger.append(call)
-                self._daily_limit.made(what.tenant, call)
+                self._daily_limit.made(what.tenant, what.user, call)
                 self._services.watch.called(call)
 
     async def _bounded(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:

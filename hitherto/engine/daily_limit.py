@@ -29,32 +29,36 @@ class CallPostponed(Exception):
         self.cause = cause
 
 
+Whose = tuple[str, str | None]
+"""A tenant (with no user), or a user of it."""
+
+
 class DailyLimit:
-    """Holds tenants to the settings `daily_cost` and `daily_tokens`. Report every call with `made`, and with `written`
-    once it is in the ledger; until then it counts on top of the ledger's sum."""
+    """Holds tenants to the settings `daily_cost` and `daily_tokens`, and each of their users to `daily_user_share` of
+    these. Report every call with `made`, and with `written` once it is in the ledger; until then it counts on top of
+    the ledger's sum."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._spent: dict[str, tuple[float, Spending]] = {}
-        self._unwritten: dict[str, Spending] = {}
+        self._spent: dict[Whose, tuple[float, Spending]] = {}
+        self._unwritten: dict[Whose, Spending] = {}
         self._told: set[tuple[str, date]] = set()
 
-    async def check(self, tenant: str) -> None:
-        """Raises CallPostponed when the tenant has reached its limit for today (UTC)."""
+    async def check(self, tenant: str, user: str | None) -> None:
+        """Raises CallPostponed when the tenant has reached its limit for today (UTC), or the user has had a user's
+        share of it while the tenant has other users."""
         settings = self._services.settings
         if settings.daily_cost is None and settings.daily_tokens is None:
             return
-        known = self._spent.get(tenant)
-        if known is None or time.monotonic() - known[0] > _LOOKED_UP:
-            known = (time.monotonic(), await self._services.store.spent(tenant))
-            self._spent[tenant] = known
-        spent = _sum(known[1], self._unwritten.get(tenant, Spending()))
-        reached = ""
-        if settings.daily_cost is not None and spent.cost >= settings.daily_cost:
-            reached = f"has spent ${spent.cost:.2f} today, of ${settings.daily_cost:.2f} (daily_cost)"
-        elif settings.daily_tokens is not None and spent.tokens >= settings.daily_tokens:
-            reached = f"has used {spent.tokens:,} tokens today, of {settings.daily_tokens:,} (daily_tokens)"
+        reached = await self._reached((tenant, None), 1.0)
         if not reached:
+            reached = await self._reached((tenant, user), settings.daily_user_share) if user is not None else ""
+            if reached and user is not None and await self._services.store.has_other_users(tenant, user):
+                raise CallPostponed(
+                    f"the user {reached}, a user's share (daily_user_share); digests go on tomorrow (UTC), or when the "
+                    "limit is raised",
+                    seconds=_until_tomorrow(),
+                )
             return
         day = datetime.now(UTC).date()
         if (tenant, day) not in self._told:
@@ -65,21 +69,37 @@ class DailyLimit:
             seconds=_until_tomorrow(),
         )
 
-    def made(self, tenant: str, call: ModelCall) -> None:
-        """Count a call that was made and is not in the store's ledger yet."""
-        self._unwritten[tenant] = _sum(self._unwritten.get(tenant, Spending()), _spent_by(call))
+    async def _reached(self, whose: Whose, share: float) -> str:
+        """What has been spent today, in words, where that is the limit's `share` or more; else an empty text."""
+        settings, now = self._services.settings, time.monotonic()
+        known = self._spent.get(whose)
+        if known is None or now - known[0] > _LOOKED_UP:
+            known = (now, await self._services.store.spent(*whose))
+            self._spent = {one: found for one, found in self._spent.items() if now - found[0] <= _LOOKED_UP}
+            self._spent[whose] = known
+        spent = _sum(known[1], self._unwritten.get(whose, Spending()))
+        if settings.daily_cost is not None and spent.cost >= settings.daily_cost * share:
+            return f"has spent ${spent.cost:.2f} today, of ${settings.daily_cost * share:.2f} (daily_cost)"
+        if settings.daily_tokens is not None and spent.tokens >= settings.daily_tokens * share:
+            return f"has used {spent.tokens:,} tokens today, of {settings.daily_tokens * share:,.0f} (daily_tokens)"
+        return ""
 
-    def written(self, tenant: str, ledger: Sequence[ModelCall]) -> None:
+    def made(self, tenant: str, user: str | None, call: ModelCall) -> None:
+        """Count a call that was made and is not in the store's ledger yet."""
+        for whose in {(tenant, None), (tenant, user)}:
+            self._unwritten[whose] = _sum(self._unwritten.get(whose, Spending()), _spent_by(call))
+
+    def written(self, tenant: str, user: str | None, ledger: Sequence[ModelCall]) -> None:
         """Count these calls as part of the ledger's sum: they are in the store's ledger now, or never will be."""
-        for call in ledger:
-            took = _spent_by(call)
-            if tenant in self._spent:
-                looked_up, spent = self._spent[tenant]
-                self._spent[tenant] = looked_up, _sum(spent, took)
-            left = self._unwritten.pop(tenant, Spending())
-            left = Spending(cost=left.cost - took.cost, tokens=left.tokens - took.tokens)
-            if left.tokens > 0 or left.cost > 0:
-                self._unwritten[tenant] = left
+        for whose in {(tenant, None), (tenant, user)}:
+            for took in map(_spent_by, ledger):
+                if whose in self._spent:
+                    looked_up, spent = self._spent[whose]
+                    self._spent[whose] = looked_up, _sum(spent, took)
+                left = self._unwritten.pop(whose, Spending())
+                left = Spending(cost=left.cost - took.cost, tokens=left.tokens - took.tokens)
+                if left.tokens > 0 or left.cost > 0:
+                    self._unwritten[whose] = left
 
 
 def _spent_by(call: ModelCall) -> Spending:

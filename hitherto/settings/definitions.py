@@ -103,7 +103,8 @@ class DigestSettings(_Group):
     for good after `digest_max_attempts`; after another `backoff`, the conversation's next digest begins (0: with the
     next append). When `breaker_failures` calls in a row have failed, none is made for
     `breaker_cooldown`. `daily_cost` (US dollars, calls without a known price left out) and `daily_tokens` (in and out):
-    a tenant that has spent so much on a day (UTC) gets no more digests that day. `prices`: the path of your own price
+    a tenant that has spent so much on a day (UTC) gets no more digests that day, nor does a user that has had
+    `daily_user_share` of it, where the tenant has other users. `prices`: the path of your own price
     list.
     """
 
@@ -117,6 +118,7 @@ class DigestSettings(_Group):
     breaker_cooldown: Duration = Field(default=timedelta(seconds=30), gt=timedelta(0), le=timedelta(minutes=15))
     daily_cost: Annotated[float, BeforeValidator(daily_limit)] | None = Field(default=None, gt=0, allow_inf_nan=False)
     daily_tokens: Annotated[int, BeforeValidator(daily_limit)] | None = Field(default=None, gt=0)
+    daily_user_share: float = Field(default=0.5, gt=0, le=1)
     prices: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
 
 

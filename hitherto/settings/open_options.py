@@ -48,6 +48,7 @@ class SettingsOptions(TypedDict, total=False):
     breaker_cooldown: timedelta | float | str | None
     daily_cost: float | None
     daily_tokens: int | None
+    daily_user_share: float | None
     prices: Path | str | None
     embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] | None
     embedder_base_url: str | None

@@ -34,9 +34,14 @@ class LedgerStore(Part):
         async with self._with_connection(write):
             pass
 
-    async def spent(self, tenant: str, *, day: date | None = None) -> Spending:
-        """What the tenant's model calls took on `day` (UTC), by default today by the store's clock."""
-        return spent_from((await self._all(SQL["spent"], {"tenant": tenant, "day": day}))[0])
+    async def spent(self, tenant: str, user: str | None = None, *, day: date | None = None) -> Spending:
+        """What the model calls of the tenant, or of one user of it, took on `day` (UTC), by default today by the
+        store's clock."""
+        return spent_from((await self._all(SQL["spent"], {"tenant": tenant, "user": user, "day": day}))[0])
+
+    async def has_other_users(self, tenant: str, user: str) -> bool:
+        """Whether another user of the tenant has a conversation."""
+        return bool((await self._all(SQL["has_other_users"], {"tenant": tenant, "user": user}))[0][0])
 
     async def costs(
         self, by: By, *, tenant: str | None = None, since: date | None = None, until: date | None = None

@@ -63,13 +63,21 @@ update hitherto.model_call set conversation = null, digest = null
 where tenant = %(tenant)s and conversation = %(ref)s;
 
 -- name: spent
--- The cost and the tokens of a tenant's calls on a day in UTC (null: today), read from an index that has all of it.
+-- The cost and the tokens of the calls of a tenant, or of a user of it, on a day in UTC (null: today), read from an index
+-- that has all of it.
 select coalesce(sum(cost), 0), coalesce(sum(coalesce(tokens_in, 0) + coalesce(tokens_out, 0)), 0)::bigint
 from hitherto.model_call
-where tenant = %(tenant)s
+where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s)
   and created_at >= coalesce(%(day)s::date, (statement_timestamp() at time zone 'utc')::date)::timestamp at time zone 'utc'
   and created_at < (coalesce(%(day)s::date, (statement_timestamp() at time zone 'utc')::date) + 1)::timestamp
       at time zone 'utc';
+
+-- name: has_other_users
+-- Whether another user of the tenant has a conversation: then the first or the last by name is another.
+select coalesce((select user_id from hitherto.conversation where tenant = %(tenant)s order by user_id limit 1)
+                <> %(user)s, false)
+    or coalesce((select user_id from hitherto.conversation where tenant = %(tenant)s order by user_id desc limit 1)
+                <> %(user)s, false);
 
 -- name: costs
 -- The calls of one tenant or of all, summed up by tenant, user, model, purpose or day; days are in UTC.

@@ -16,6 +16,7 @@ from hitherto.ports.models.model import Completion
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of
+from tests.store.samples import user, write
 from tests.times import BreakerTime
 
 GOOD = Completion(text="yes", tokens_in=900, tokens_cached=500, tokens_out=100)
@@ -194,3 +195,25 @@ async def test_a_ceiling_holds_before_anything_is_written(
     assert len(ledger) == 2
     theirs = CallContext(model=PRICED, purpose=Purpose.DIGEST, tenant="another", digest=9)
     assert await asked.make(answers, theirs, ledger) == GOOD
+
+
+@pytest.mark.parametrize("ceiling", [{"daily_tokens": 4_000}, {"daily_cost": 0.0012}], ids=str)
+async def test_a_user_has_a_share_of_a_ceiling_where_there_are_others(
+    calls: Callable[..., Calls], store: Store, ceiling: dict[str, float]
+) -> None:
+    """Whether what was spent is in the ledger or not yet; a user who is alone has all of it."""
+    asked, answers, ledger = calls(**ceiling), Answers(GOOD), list[ModelCall]()
+    mine, yours = (replace(WHAT, user=name, digest=None) for name in (SCOPE.user, "another"))
+    await write(store, "c", user())
+    for _ in range(3):
+        await asked.make(answers, mine, ledger)
+    await write(store, "c", user(), scope=replace(SCOPE, user="another"))
+    with pytest.raises(CallPostponed, match=r"the user has .* today, of .*daily_user_share"):
+        await asked.make(answers, mine, ledger)
+    await store.note_calls(SCOPE, "c", ledger)
+    asked.written(SCOPE.tenant, SCOPE.user, ledger)
+    for one in (asked, calls(**ceiling)):
+        with pytest.raises(CallPostponed, match="daily_user_share"):
+            await one.make(answers, mine, ledger)
+    await asked.make(answers, yours, [])
+    await calls(**{name: 2 * most for name, most in ceiling.items()}).make(answers, mine, [])

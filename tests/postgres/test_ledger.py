@@ -129,7 +129,7 @@ async def test_days_are_utc_in_any_session(connection: Connection, zone: str) ->
         found = await connection.execute(SQL["costs"], costs_values("day", "acme", since, until))
         return [(one.group, one.calls) for one in map(costs_from, await found.fetchall())]
 
-    assert [await spent({"tenant": "acme", "day": day + timedelta(n)}) for n in (-2, -1, 0, 1, 2)] == [
+    assert [await spent({"tenant": "acme", "user": None, "day": day + timedelta(n)}) for n in (-2, -1, 0, 1, 2)] == [
         0,
         0.5,
         1,
@@ -140,9 +140,9 @@ async def test_days_are_utc_in_any_session(connection: Connection, zone: str) ->
     assert await days(day, day) == [("2026-03-01", 2)]
     assert await days(day, None) == [("2026-03-02", 1), ("2026-03-01", 2)]
     assert await days(None, day) == [("2026-03-01", 2), ("2026-02-28", 1)]
-    assert await spent({"tenant": "acme", "day": None}) == 0
+    assert await spent({"tenant": "acme", "user": None, "day": None}) == 0
     await connection.execute(CALL, [await utc_now(connection)])
-    assert await spent({"tenant": "acme", "day": None}) == 0.5
+    assert await spent({"tenant": "acme", "user": None, "day": None}) == 0.5
 
 
 async def utc_now(connection: Connection) -> Any:
@@ -155,7 +155,7 @@ DAYS, A_DAY, OTHERS = 100, 40, 200
 FILL = f"""
     insert into hitherto.model_call
         (tenant, key, user_id, agent, conversation, purpose, model, latency_ms, tokens_in, cost, created_at)
-    select tenant, gen_random_uuid(), 'u', 'a', n, 'digest', 'm', 1, 10, 0.5,
+    select tenant, gen_random_uuid(), 'u' || n % 4, 'a', n, 'digest', 'm', 1, 10, 0.5,
            '2026-01-01 00:30+00'::timestamptz + n * interval '36 minutes'
     from (select 'acme' as tenant, n from generate_series(0, {DAYS * A_DAY - 1}) n
           union all
@@ -163,8 +163,9 @@ FILL = f"""
           from generate_series(1, {OTHERS}) tenant, generate_series(0, {DAYS - 1}) n) one
     order by n
 """
-SPENT = Case("spent", {"tenant": "acme", "day": "2026-02-10"}, 1)
-SPENT_TODAY = Case("spent", {"tenant": "acme", "day": None}, 1)
+SPENT = Case("spent", {"tenant": "acme", "user": None, "day": "2026-02-10"}, 1)
+SPENT_TODAY = Case("spent", {"tenant": "acme", "user": None, "day": None}, 1)
+OF_USER = Case("spent", {"tenant": "acme", "user": "u3", "day": "2026-02-10"}, 1)
 COSTS = Case("costs", {"by": "day", "tenant": "acme", "since": "2026-02-10", "until": "2026-02-11"}, 2)
 
 
@@ -175,7 +176,7 @@ async def test_sums_of_a_tenant_look_up_their_days(connection: Connection) -> No
     await connection.execute("set synchronous_commit = on")  # what is not on disk yet, vacuum leaves to another time
     await connection.execute(FILL.encode())
     await connection.execute("vacuum analyze hitherto.model_call")
-    for case, calls in ((SPENT, A_DAY), (SPENT_TODAY, 0), (COSTS, 2 * A_DAY)):
+    for case, calls in ((SPENT, A_DAY), (SPENT_TODAY, 0), (OF_USER, A_DAY), (COSTS, 2 * A_DAY)):
         plan = await plan_of(connection, case)
         assert plan["Actual Rows"] == case.rows
         assert {node["Index Name"] for node in nodes(plan) if "Index Name" in node} == {"model_call_by_time"}, case

@@ -201,6 +201,8 @@ CASES = {
     "listed from a page on": Case(
         "listed", {**SCOPE, **LISTED, **PAGE, "beyond_at": str(HALFWAY), "beyond_ref": 100}, 20
     ),
+    "has_other_users": Case("has_other_users", {"tenant": "of many", "user": "u200"}, 1),
+    "has_other_users, alone": Case("has_other_users", {"tenant": "acme", "user": "u"}, 1),
     "users": Case("users", {"tenant": "of many", "beyond": "", "start": "", "user": None, "limit": 20}, 20),
     "users from a page on": Case(
         "users", {"tenant": "of many", "beyond": "u200", "start": "u200", "user": None, "limit": 20}, 20

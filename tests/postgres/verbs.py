@@ -82,6 +82,8 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "unsettled": lambda store: store.unsettled([DigestJob("acme", 1)]),
     "backlog": lambda store: store.backlog(),
     "spent": lambda store: store.spent("acme"),
+    "spent by a user": lambda store: store.spent("acme", "u"),
+    "has_other_users": lambda store: store.has_other_users("acme", "u"),
     "costs": lambda store: store.costs("day"),
     "head_and_known": lambda store: store.head_and_known(SCOPE, "c", KnownFactsQuery(subject="mum")),
     "head_and_known at a revision": lambda store: store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=""), at=1),

@@ -88,7 +88,8 @@ class Archiver:
         async def ask() -> Completion:
             return await model.complete(prompt)
 
-        what = CallContext(model=model.name, purpose=prompt.purpose, tenant=excerpt.scope.tenant, digest=excerpt.digest)
+        tenant, user = excerpt.scope.tenant, excerpt.scope.user
+        what = CallContext(model=model.name, purpose=prompt.purpose, tenant=tenant, user=user, digest=excerpt.digest)
         before = len(ledger)
         answer = await self._calls.make(ask, what, ledger)
         try:

@@ -201,7 +201,7 @@ class Attempt:
         """Report the calls as written, only once: an attempt that broke down is written a second time."""
         if not self._accounted:
             self._accounted = True
-            self._calls.written(self._work.scope.tenant, self._ledger)
+            self._calls.written(self._work.scope.tenant, self._work.scope.user, self._ledger)
 
     async def _note(self) -> None:
         log.debug("Digest %s was taken over by another worker; this result is dropped", self._work.digest.id)

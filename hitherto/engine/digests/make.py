@@ -130,7 +130,8 @@ class DigestMaker:
         async def ask() -> Completion:
             return await model.complete(prompt)
 
-        what = CallContext(model=model.name, purpose=prompt.purpose, tenant=work.scope.tenant, digest=work.digest.id)
+        tenant, user = work.scope.tenant, work.scope.user
+        what = CallContext(model=model.name, purpose=prompt.purpose, tenant=tenant, user=user, digest=work.digest.id)
         return await self._calls.make(ask, what, ledger)
 
     async def _compacted(self, work: DigestWork, ledger: list[ModelCall]) -> DigestOutcome:
@@ -147,8 +148,9 @@ class DigestMaker:
         async def ask() -> CompactionResult:
             return await compactor.compact(items)
 
+        tenant, user = work.scope.tenant, work.scope.user
         what = CallContext(
-            model=compactor.name, purpose=Purpose.COMPACT, tenant=work.scope.tenant, digest=work.digest.id
+            model=compactor.name, purpose=Purpose.COMPACT, tenant=tenant, user=user, digest=work.digest.id
         )
 
         async def made() -> CompactionResult:

@@ -52,7 +52,7 @@ class Embedding:
             try:
                 await self._calls.make(lambda: embedder.query("hello"), what, ledger)
             finally:
-                self._calls.written(_NOBODY, ledger)  # a call for no tenant goes into no ledger
+                self._calls.written(_NOBODY, None, ledger)  # a call for no tenant goes into no ledger
 
     @property
     def spaces(self) -> tuple[Space, ...]:

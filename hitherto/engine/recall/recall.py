@@ -295,14 +295,14 @@ class Recaller:
         reranker = self._services.reranker
         assert reranker is not None, "who calls this has looked"
         first, rest = hits[: reranker.limit], hits[reranker.limit :]
-        tenant = loaded.criteria.scope.tenant
+        tenant, user = loaded.criteria.scope.tenant, loaded.criteria.scope.user
 
         async def ask() -> RerankResult:
             async with asyncio.timeout(self._services.settings.reranker_timeout):
                 return await reranker.rerank(loaded.question, [hit.text for hit in first])
 
         try:
-            what = CallContext(model=reranker.name, purpose=Purpose.RERANK, tenant=tenant)
+            what = CallContext(model=reranker.name, purpose=Purpose.RERANK, tenant=tenant, user=user)
             answer = await self._calls.make(ask, what, ledger, tries=1)
         except Exception as error:  # noqa: BLE001 (a user-supplied reranker may raise anything; the order stands)
             why = "it took too long" if isinstance(error, TimeoutError) else told(error)

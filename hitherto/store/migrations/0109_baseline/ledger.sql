@@ -21,4 +21,4 @@ create table hitherto.model_call (
 comment on table hitherto.model_call is
     'The ledger: every model call, in US dollars where a price is known; no word of what was said.';
 create index model_call_of_conversation on hitherto.model_call (tenant, conversation) where conversation is not null;
-create index model_call_by_time on hitherto.model_call (tenant, created_at) include (cost, tokens_in, tokens_out);
+create index model_call_by_time on hitherto.model_call (tenant, created_at) include (user_id, cost, tokens_in, tokens_out);
