@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated, Any, cast
 
 import typer
 from pydantic import SecretStr
 
+from hitherto.addresses import shown_address
 from hitherto.cli import options
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, fitted
-from hitherto.settings import Settings
+from hitherto.settings import ADDRESSES, Settings
+from hitherto.wiring import IN_MEMORY
 
 _DEFAULT = "default"
 _HIDDEN = "***"
-_SECRET = (
-    (re.compile(r"(?<=://)[^/?#]*:.*@"), f"{_HIDDEN}@"),
-    (re.compile(r"(?<=http://)[^/?#]*@|(?<=https://)[^/?#]*@"), f"{_HIDDEN}@"),
-    (re.compile(r"(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)"), rf"\1{_HIDDEN}"),
-    (re.compile(r"^(https?://[^?#]*)[?#].+"), rf"\1?{_HIDDEN}"),
-)
-"""What may be secret in an address: a user with a password, or in a query."""
 
 
 def config(
@@ -35,7 +29,7 @@ def config(
     hitherto.toml in this folder. Keys and passwords are not shown.
     """
     settings, places = Settings.load_with_places()
-    values = {name: shown(value) for name, value in settings.model_dump(mode="python").items()}
+    values = {name: _shown(name, value) for name, value in settings.model_dump(mode="python").items()}
     listed = sorted(values if not changed else places)
     if as_json:
         output.print_json({name: {"value": values[name], "from": places.get(name, _DEFAULT)} for name in listed})
@@ -51,18 +45,17 @@ def config(
     output.show(fitted(None, columns))
 
 
-def shown(value: Any) -> Any:
-    """A value for JSON, with nothing secret in it."""
+def _shown(name: str, value: Any) -> Any:
+    """A setting's value for JSON, with nothing secret in it."""
     if isinstance(value, SecretStr):
         return _HIDDEN
     if isinstance(value, tuple):
         return list(cast("tuple[object, ...]", value))
     if value is None or isinstance(value, bool | int | float):
         return value
-    text = str(value)
-    for pattern, hidden in _SECRET:
-        text = pattern.sub(hidden, text)
-    return text
+    if name in ADDRESSES and value != IN_MEMORY:
+        return shown_address(str(value))
+    return str(value)
 
 
 def _text(value: Any) -> str:

@@ -22,7 +22,10 @@ from hitherto.settings.definitions import (
     RecallSettings,
     ServiceSettings,
 )
-from hitherto.settings.sources import SettingValue, environment_values, file_values, given_values, nearest
+from hitherto.settings.sources import SettingValue, check_keys, environment_values, file_values, given_values, nearest
+
+ADDRESSES = ("database", "model_base_url", "compact_base_url", "embedder_base_url", "reranker_base_url")
+"""The settings that are addresses, which may have a password in them."""
 
 
 class Settings(
@@ -67,10 +70,13 @@ class Settings(
     @classmethod
     def read_sources(cls, config: Path | str | None, given: Mapping[str, object]) -> dict[str, SettingValue]:
         """The values of all sources, by setting, not checked yet. Raises InvalidSettings for a file that cannot be
-        used, and for names of one source that contradict each other."""
+        used, for names of one source that contradict each other, and where a file that was only found says where a key
+        from elsewhere goes."""
         variables = {name: variable(name) for name in cls.model_fields} | ALIASES
         values = file_values(config, variables) | environment_values(variables) | given_values(given)
-        return without_aliases(values)
+        values = without_aliases(values)
+        check_keys(values, {name: field.default for name, field in cls.model_fields.items()})
+        return values
 
 
 def variable(name: str) -> str:

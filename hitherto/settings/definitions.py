@@ -23,7 +23,9 @@ from hitherto.settings.values import Categories, CrossSessionWays, Duration, Ori
 
 
 class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, protected_namespaces=(), hide_input_in_errors=True
+    )
 
 
 class DatabaseSettings(_Group):
@@ -39,7 +41,7 @@ class DatabaseSettings(_Group):
     it nor its conversation, agent or tenant says so (unset or 0: for ever).
     """
 
-    database: str | None = Field(default=None, min_length=1)
+    database: str | None = Field(default=None, min_length=1, repr=False)
     data_dir: Annotated[Path, AfterValidator(Path.expanduser)] | None = None
     pool_size: int = Field(default=10, ge=1)
     database_timeout: float = Field(default=10.0, gt=0, le=3_600)
@@ -64,13 +66,13 @@ class ModelSettings(_Group):
     model: str = Field(default="extractive", min_length=1)
     model_provider: Literal["openai", "azure", "ollama", "anthropic"] = "openai"
     model_api_version: str | None = Field(default=None, min_length=1)
-    model_base_url: str | None = None
+    model_base_url: str | None = Field(default=None, repr=False)
     model_key: SecretStr | None = None
     model_input_limit: int = Field(default=100_000, ge=1_000)
     model_timeout: float = Field(default=60.0, gt=0)
     model_output: Literal["json", "text"] = "json"
     compact_model: str | None = Field(default=None, min_length=1)
-    compact_base_url: str | None = None
+    compact_base_url: str | None = Field(default=None, repr=False)
     compact_key: SecretStr | None = None
 
 
@@ -145,7 +147,7 @@ class RecallSettings(_Group):
 
     embedder: str = Field(default="wordllama", min_length=1)
     embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] = "openai"
-    embedder_base_url: str | None = None
+    embedder_base_url: str | None = Field(default=None, repr=False)
     embedder_key: SecretStr | None = None
     embedder_api_version: str | None = Field(default=None, min_length=1)
     embedder_dimensions: int | None = Field(default=None, ge=8, le=16_000)
@@ -153,7 +155,7 @@ class RecallSettings(_Group):
     embedder_timeout: float = Field(default=5.0, gt=0)
     previous_embedder: str | None = Field(default=None, min_length=1)
     reranker: str | None = Field(default=None, min_length=1)
-    reranker_base_url: str | None = None
+    reranker_base_url: str | None = Field(default=None, repr=False)
     reranker_key: SecretStr | None = None
     reranker_timeout: float = Field(default=2.0, gt=0)
     recall_share: float = Field(default=0.25, gt=0, lt=1)

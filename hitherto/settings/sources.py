@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from hitherto.addresses import borrows_a_password
 from hitherto.errors import InvalidSettings
 
 FILE = "hitherto.toml"
@@ -19,14 +20,17 @@ FILE = "hitherto.toml"
 CONFIG = "HITHERTO_CONFIG"
 """The variable that names another one."""
 
+NAMED_FILE, FOUND_FILE = 2, 3
+"""The levels of values in a file that was named, and in one that was only found in the working folder."""
+
 _LARGEST = 1_000_000
 _YAML = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
-    """A value as it stands at its source. `level` is 0 for what a call gives, 1 for the environment, 2 for the file;
-    `where` names the place in words."""
+    """A value as it stands at its source. `level` is 0 for what a call gives, 1 for the environment, 2 for a file that
+    was named, 3 for one that was found; `where` names the place in words."""
 
     value: object
     level: int
@@ -66,7 +70,43 @@ def file_values(config: Path | str | None, known: Iterable[str]) -> dict[str, Se
     for name in values:
         if name not in known:
             raise InvalidSettings(f"{path}: {name!r} is not a setting; {nearest(name, known)}")
-    return {name: SettingValue(value, 2, f"{path}: {name}") for name, value in values.items() if value is not None}
+    level = NAMED_FILE if named else FOUND_FILE
+    return {name: SettingValue(value, level, f"{path}: {name}") for name, value in values.items() if value is not None}
+
+
+_ADDRESSES_OF = {
+    "model_key": ("model_base_url", "model_provider"),
+    "compact_key": ("compact_base_url",),
+    "embedder_key": ("embedder_base_url", "embedder_provider"),
+    "reranker_key": ("reranker_base_url",),
+}
+"""For each key, the settings that say where it goes: an address, or else the provider, which has its own."""
+
+
+def check_keys(values: Mapping[str, SettingValue], defaults: Mapping[str, object]) -> None:
+    """Raises InvalidSettings where a file that was only found says where a key or a password goes that is not from that
+    file: a folder that was downloaded could have it sent anywhere."""
+    for key, addresses in _ADDRESSES_OF.items():
+        if key not in values or values[key].level == FOUND_FILE:
+            continue
+        decides = next((name for name in addresses if name in values), None)
+        if decides is not None and values[decides].level == FOUND_FILE and values[decides].value != defaults[decides]:
+            raise _goes_astray(decides, values[decides], f"the key for it comes from elsewhere ({values[key].where})")
+    database = values.get("database")
+    if database is not None and database.level == FOUND_FILE and borrows_a_password(str(database.value)):
+        raise _goes_astray(
+            "database",
+            database,
+            "a password or a ticket for it may come from elsewhere (PGPASSWORD, .pgpass or others that libpq reads)",
+        )
+
+
+def _goes_astray(name: str, value: SettingValue, why: str) -> InvalidSettings:
+    return InvalidSettings(
+        f"{value.where} in this folder says where to connect, and {why}. A file that was only found must not say where "
+        f"keys and passwords go. If it is yours, name it with --config or {CONFIG}, or set HITHERTO_{name.upper()} to "
+        "what it says"
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -119,5 +159,8 @@ def _yaml(path: Path, text: str) -> object:
         ) from error
     try:
         return yaml.safe_load(text) or {}
+    except yaml.MarkedYAMLError as error:  # its text quotes the file, which may hold keys
+        line = "" if error.problem_mark is None else f" (at line {error.problem_mark.line + 1})"
+        raise ValueError(f"{error.problem}{line}") from None
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(type(error).__name__) from None

@@ -6,8 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
+from hitherto.addresses import database_parts, shown_address
 from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, StoreError
 
 _CONNECTION_LOST = ("08", "57P", "25P03", "25P04")
@@ -64,21 +64,21 @@ def unreachable(url: str, error: Exception, *, throwaway: bool = False) -> Datab
             "what was in it is gone; then open another memory"
         )
     return DatabaseUnavailable(
-        f"cannot connect to the database at {shown(url)}: {_first_line(error)}; check that the server runs and that "
-        "HITHERTO_DATABASE (or --database) names host, port, database and user"
+        f"cannot connect to the database at {shown_address(url)}: {_first_line(error)}; check that the server runs and "
+        "that HITHERTO_DATABASE (or --database) names host, port, database and user"
     )
 
 
 def checked_address(url: str) -> None:
-    """Raises DatabaseUnavailable if `url` is not an address at all. libpq's own complaint is not shown: it may quote
-    the password."""
+    """Raises DatabaseUnavailable if `url` is not an address, or if a part of its password may be taken for something
+    else: libpq's and the server's complaints would quote it."""
     try:
-        conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
+        database_parts(url)
+    except ValueError:
         raise DatabaseUnavailable(
-            "the database's address is neither a PostgreSQL URL nor key=value pairs; write it as "
-            "postgresql://user@host:port/database, with special characters of the password percent-encoded, or as "
-            "'memory:' for a throw-away memory"
+            "the database's address is neither a PostgreSQL URL nor key=value pairs, or it is not clear where its host "
+            "begins; write it as postgresql://user@host:port/database, with special characters of the password "
+            "percent-encoded (@ is %40, / is %2F), or as 'memory:' for a throw-away memory"
         ) from None
 
 
@@ -91,9 +91,3 @@ def is_gone(error: psycopg.Error) -> bool:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def shown(url: str) -> str:
-    """Host, port and database of an address, and no password."""
-    parts = conninfo_to_dict(url)
-    return f"{parts.get('host') or 'the default socket'}:{parts.get('port') or 5432}/{parts.get('dbname') or ''}"

@@ -101,7 +101,8 @@ async def ensure(
 
 async def ping(url: str) -> Ping:
     """What the server says to a connection: REJECT if it takes none yet, as it is starting up, or recovers after a
-    crash."""
+    crash. Raises DatabaseUnavailable for what is no address."""
+    errors.checked_address(url)
     return Ping(await asyncio.to_thread(PGconn.ping, silence.address(url, patience=_PING_PATIENCE).encode()))
 
 

@@ -14,13 +14,13 @@ from psycopg.pq import Ping
 
 import hitherto
 from hitherto import logs
+from hitherto.addresses import shown_address
 from hitherto.cli import options
 from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
 from hitherto.store.embedded.server import default_data_directory
-from hitherto.store.errors import shown
 from hitherto.store.schema import ping
 from hitherto.watching import serving, watch_of
 from hitherto.wiring import IN_MEMORY
@@ -133,4 +133,4 @@ def _database(settings: Settings) -> str:
         case "memory:":
             return "a throw-away memory, gone when this process ends"
         case url:
-            return shown(url)
+            return shown_address(url)

@@ -29,6 +29,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from tenacity.wait import wait_base
 from yarl import URL
 
+from hitherto.addresses import http_parts, shown_address
 from hitherto.core.scope import Scope
 from hitherto.errors import (
     HithertoError,
@@ -62,14 +63,15 @@ class Service:
     def __init__(self, url: str, key: str | None, *, timeout: float) -> None:
         if not _is_address(url):
             raise InvalidInput(
-                f"{url!r} is no address of a service: give one such as http://127.0.0.1:8480, as `hitherto serve` "
-                "prints it"
+                f"the url is no address of a service ({shown_address(url)}); give one such as http://127.0.0.1:8480, "
+                "as `hitherto serve` prints it"
             )
         if key is not None and not _SECRET.fullmatch(key):
             raise InvalidInput(
                 "the key is none: one has only ASCII characters and no spaces; give what `hitherto keys create` printed"
             )
         self._url, self._timeout = str(URL(url)).rstrip("/"), timeout
+        self._shown = shown_address(url).rstrip("/")
         self._home, self._turns = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE)
         self._session = ClientSession(
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
@@ -130,7 +132,7 @@ class Service:
             return answer_from_json(json.loads(body), hint)
         except (ValueError, RecursionError):
             raise ServiceError(
-                f"{self._url} answered with something else than the service does; is this its address, and "
+                f"{self._shown} answered with something else than the service does; is this its address, and "
                 "is it of the same version?"
             ) from None
 
@@ -216,7 +218,7 @@ class Service:
             raise InvalidInput("the connections to the service are closed; connect once more")
 
     def _away(self) -> HithertoError:
-        return ServiceUnavailable(f"no answer from the service at {self._url}; is `hitherto serve` running?")
+        return ServiceUnavailable(f"no answer from the service at {self._shown}; is `hitherto serve` running?")
 
 
 class _Again(Exception):
@@ -250,8 +252,8 @@ def _error(status: int, body: bytes) -> HithertoError:
 
 def _is_address(url: str) -> bool:
     try:
-        address = URL(url)
-        return address.scheme in ("http", "https") and bool(address.host) and address.port != 0 and not address.user
+        address = http_parts(url)
+        return bool(URL(url).host) and address.port != 0 and "@" not in address.netloc and not address.query
     except ValueError:
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from hitherto.addresses import http_parts, shown_address
 from hitherto.errors import InvalidSettings
 
 _CALLS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/rerank")
@@ -39,21 +40,19 @@ def usable_key(key: str | None, named: EndpointSettingNames) -> str:
 
 def shown_url(url: str, named: EndpointSettingNames) -> str:
     """`url` without what may be secret (user, password, query). Raises InvalidSettings if it is not a base URL."""
-    wrong = InvalidSettings(
-        f"the model's base URL ({named.base_url}) needs the form http(s)://host[:port]/path in ASCII, "
-        f"e.g. {named.example}"
-    )
     try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
+        parts = http_parts(url)
+        usable = _is_host(parts.hostname or "") and _is_one_word(url)
     except ValueError:
-        raise wrong from None
-    host = parts.hostname or ""
-    if parts.scheme not in ("http", "https") or not _is_host(host) or not _is_one_word(url):
-        raise wrong
-    shown = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}"
+        usable = False
+    if not usable:
+        raise InvalidSettings(
+            f"the model's base URL ({named.base_url}) needs the form http(s)://host[:port]/path in ASCII, "
+            f"e.g. {named.example}"
+        )
+    shown = shown_address(url)
     for call in _CALLS:
-        if parts.path.rstrip("/").endswith(call):
+        if urlsplit(url).path.rstrip("/").endswith(call):
             raise InvalidSettings(
                 f"the model's base URL ({named.base_url}) is {shown}, the address of a single call; leave out {call} "
                 "and what follows"

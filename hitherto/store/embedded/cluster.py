@@ -54,7 +54,7 @@ QUIET: Final = ("-c", "log_min_messages=log", "-c", "log_checkpoints=off")
 """Errors of statements are not logged: the caller reports them, and the log would keep pieces of what users said."""
 _IN_DATA: Final = 'cd "$PGDATA" && exec "$0" "$@"'
 _HANDED_ON: Final = ("PATH", "TZ", "LD_LIBRARY_PATH")
-"""What the server's processes get of root's environment. Their account can read it, and root's may hold secrets."""
+"""What the server's processes get of the environment, which may hold secrets that are not theirs."""
 
 
 def url(role: str, directory: Path, *, database: str | None = None) -> str:
@@ -246,7 +246,7 @@ def as_account(directory: Path, data: str = "data") -> dict[str, Any]:
         account = account_of(way[-1])
         if account is not None:
             grant_access(account, way, programs())
-    handed_on = os.environ if account is None else {k: v for k, v in os.environ.items() if k in _HANDED_ON}
+    handed_on = {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
     return {
         "cwd": "/",
         # Not the user's language: the machine may lack its locale, and then initdb would fail.
