@@ -13,7 +13,7 @@ from hitherto.core.policy.presets import PolicyLike
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.engine.memory import Memory
 from hitherto.engine.services import Services
-from hitherto.errors import ModelError, ModelUnavailable, StoreError
+from hitherto.errors import InvalidInput, InvalidSettings, ModelError, ModelUnavailable, StoreError
 from hitherto.logs import logger
 from hitherto.policies import discover
 from hitherto.ports.models.compactor import Compactor
@@ -90,30 +90,68 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
     HITHERTO_…, or in the file `config` (without it: the one that HITHERTO_CONFIG names, or hitherto.toml in the working
     folder).
 
-    Entering raises InvalidSettings, InvalidPolicy, DatabaseUnavailable, SchemaMismatch or EmbeddedServerError.
+    Entering raises InvalidSettings, InvalidInput for an object that lacks something, InvalidPolicy,
+    DatabaseUnavailable, SchemaMismatch or EmbeddedServerError.
     """
 
     async def make() -> Memory:
+        for name, one, port in (
+            ("model", model, Model),
+            ("compactor", compactor, Compactor),
+            ("embedder", embedder, Embedder),
+            *(("previous_embedders", one, Embedder) for one in previous_embedders),
+            ("reranker", reranker, Reranker),
+            ("watch", watch, Watch),
+        ):
+            _check_object(name, one, port)
         discover()
         named_ones = {"model": model, "embedder": embedder, "reranker": reranker}
         names = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
-        loaded = Settings.load(config, database=database, **names, **settings)
-        async with AsyncExitStack() as opened:
-            store = await _store(loaded, opened)
-            return await make_memory(
-                store,
-                loaded,
-                opened,
-                model=model,
-                policy=policy,
-                compactor=compactor,
-                embedder=embedder,
-                previous_embedders=previous_embedders,
-                reranker=reranker,
-                watch=watch,
+        if of_commands := sorted({"tenant", "user", "agent"} & settings.keys()):
+            raise InvalidSettings(
+                f"{of_commands[0]!r} is a setting of commands; programs name a scope in each call: "
+                "memory.conversation(id, scope=Scope(tenant=…, user=…, agent=…))"
             )
+        loaded = Settings.load(config, database=database, **names, **settings)
+        return await open_with(
+            loaded,
+            model=model,
+            policy=policy,
+            compactor=compactor,
+            embedder=embedder,
+            previous_embedders=previous_embedders,
+            reranker=reranker,
+            watch=watch,
+        )
 
     return Opening(make)
+
+
+async def open_with(settings: Settings, **objects: Any) -> Memory:
+    """A memory with these settings, started; `objects` are arguments of `open`. Raises as entering that does."""
+    async with AsyncExitStack() as opened:
+        return await make_memory(await _store(settings, opened), settings, opened, **objects)
+
+
+def _check_object(name: str, one: object, port: type) -> None:
+    """Raises InvalidInput for an object that lacks members of its port."""
+    if one is None or (isinstance(one, str) and name in ("model", "embedder", "reranker")):
+        return
+    members = sorted(member for member in vars(port) if not member.startswith("_"))
+    lacking = [member for member in members if not _has(one, member)]
+    if lacking or isinstance(one, type):
+        said = "it is a class" if isinstance(one, type) else f"it has no {', '.join(lacking)}"
+        raise InvalidInput(
+            f"{name} is a {type(one).__name__} that cannot be used: {said}; give an object with the members of "
+            f"{port.__module__}.{port.__qualname__}"
+        )
+
+
+def _has(one: object, member: str) -> bool:
+    try:
+        return hasattr(one, member)
+    except Exception:  # noqa: BLE001 (a property that cannot tell yet, such as an embedder's space)
+        return True
 
 
 async def make_memory(

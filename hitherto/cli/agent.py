@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-import hitherto
 from hitherto.cli import options
 from hitherto.cli.memory import run
-from hitherto.cli.options import LOCAL_TENANT
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidInput
 from hitherto.other_systems.agent_files import configuration_in, tools_in
+from hitherto.other_systems.settings_aliases import AliasedSettings
+from hitherto.wiring import open_with
 
 
 def agent(
@@ -30,14 +30,17 @@ def agent(
         Path | None,
         typer.Option(metavar="FILE", help="A Python file with TOOLS, a list of tools that the configuration can name."),
     ] = None,
-    tenant: options.Tenant = LOCAL_TENANT,
-    user: options.User = "me",
+    tenant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The tenant (HITHERTO_TENANT). [default: local]")
+    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="The user (HITHERTO_USER). [default: me]")] = None,
     database: options.Database = None,
 ) -> None:
     """Run an agent: commands in, events out, a JSON object a line."""
     if not stdio:
         raise InvalidInput("give --stdio: commands are read from standard input, one a line")
     configuration = configuration_in(file)
+    settings = AliasedSettings.load(database=database, tenant=tenant, user=user)
     from hitherto.other_systems.agent_service import configure_agents
     from hitherto.other_systems.session_strategies.loop import AgentLoop, standard_input
 
@@ -55,9 +58,9 @@ def agent(
             raise _NobodyReads from None
 
     async def work() -> None:
-        async with hitherto.open(database) as memory:
-            configure_agents(memory, tenant=tenant, configurations=[configuration], tools=tools_in(tools))
-            scope = Scope(tenant=tenant, user=user, agent=configuration.agent_id)
+        async with await open_with(settings) as memory:
+            configure_agents(memory, tenant=settings.tenant, configurations=[configuration], tools=tools_in(tools))
+            scope = Scope(tenant=settings.tenant, user=settings.user, agent=configuration.agent_id)
             await AgentLoop(memory, scope, write).run(descriptor)
 
     with suppress(_NobodyReads):

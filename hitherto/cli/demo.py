@@ -14,7 +14,7 @@ import hitherto
 from hitherto.cli import options
 from hitherto.cli.context import manifest_tables
 from hitherto.cli.digests import digests_table
-from hitherto.cli.options import DEFAULT_SCOPE, Target
+from hitherto.cli.options import Target, default_scope
 from hitherto.cli.replay.command import run_replay
 from hitherto.cli.replay.rounds import Replayed
 from hitherto.cli.replay.tables import rounds_table, summary
@@ -71,7 +71,7 @@ def _next_steps(target: Target, *, stored: bool) -> str:
         # The address may have a password in it.
         given = "" if target.database is None else " --database …"
         for name in ("tenant", "user", "agent"):
-            if (value := getattr(target.scope, name)) != getattr(DEFAULT_SCOPE, name):
+            if (value := getattr(target.scope, name)) != getattr(default_scope(), name):
                 given += f" --{name} {output.one_line(shlex.quote(value))}"
         steps = [
             ("every message is still there", f"hitherto log {_NAME}{given}"),

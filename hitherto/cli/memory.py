@@ -6,10 +6,11 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import hitherto
-from hitherto.errors import InvalidInput, NotFound
+from hitherto.errors import InvalidInput, NotFound, StoreError
 from hitherto.settings import Settings
 from hitherto.wiring import IN_MEMORY
 
@@ -101,7 +102,22 @@ async def existing(memory: Memory, id: str, scope: Scope) -> tuple[Conversation,
         return conversation, head
     page = await memory.conversations(scope, limit=_LISTED)
     found = ", ".join(repr(one.conversation) for one in page.conversations) + (", …" if page.next else "")
-    raise NotFound(f"there is no conversation {id!r} in scope {scope}; there: {found or 'none (try: hitherto demo)'}")
+    raise NotFound(
+        f"there is no conversation {id!r} in scope {scope}; there: {found or await _elsewhere(memory, scope)}"
+    )
+
+
+async def _elsewhere(memory: Memory, scope: Scope) -> str:
+    """Where conversations are, if none is in the scope; no other tenant, user or agent is named."""
+    if (await memory.conversations(tenant=scope.tenant, limit=1)).conversations:
+        return (
+            "none, but other users or agents of the tenant have some: name them with --user and --agent "
+            "(hitherto scopes --tenant NAME lists them)"
+        )
+    with suppress(StoreError):  # a role that sees one tenant at a time
+        if (await memory.scopes("tenant", limit=1)).scopes:
+            return "none, but another tenant has some: name it with --tenant (hitherto scopes lists them)"
+    return "none (try: hitherto demo)"
 
 
 async def check_filter(memory: Memory, conversation: str, scope: Scope) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
 
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidInput
+from hitherto.settings import Settings
 
 LARGEST = 2**63 - 1
 """The largest number that the store takes."""
@@ -26,9 +28,14 @@ Database = Annotated[
         "HITHERTO_DATABASE, or Hitherto's own server.",
     ),
 ]
-Tenant = Annotated[str, typer.Option(metavar="NAME", help="The tenant of the scope.")]
-User = Annotated[str, typer.Option(metavar="NAME", help="The user of the scope.")]
-Agent = Annotated[str, typer.Option(metavar="NAME", help="The agent of the scope.")]
+Tenant = Annotated[
+    str, typer.Option(metavar="NAME", help="The tenant of the scope (HITHERTO_TENANT). [default: local]")
+]
+User = Annotated[str, typer.Option(metavar="NAME", help="The user of the scope (HITHERTO_USER). [default: me]")]
+Agent = Annotated[str, typer.Option(metavar="NAME", help="The agent of the scope (HITHERTO_AGENT). [default: cli]")]
+_SETTINGS = {Tenant: "tenant", User: "user", Agent: "agent"}
+"""The settings that stand for these options where they are not given."""
+
 AllAgents = Annotated[bool, typer.Option("--all-agents", help="Include the user's other agents.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]
 Budget = Annotated[int, typer.Option(min=1, metavar="TOKENS", help="The most tokens of one request.")]
@@ -61,25 +68,38 @@ def _target(
     return Target(database, Scope(tenant=tenant, user=user, agent=agent))
 
 
-DEFAULT_SCOPE = _target().scope
+def default_scope() -> Scope:
+    """The scope of commands without options. Raises InvalidSettings and InvalidScope."""
+    settings = Settings.load()
+    return Scope(tenant=settings.tenant, user=settings.user, agent=settings.agent)
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer reads it: a parameter `target: Target` becomes the options of `_target`."""
+    """The command as Typer reads it: a parameter `target: Target` becomes the options of `_target`, and what is not
+    given of a scope comes from the settings."""
     signature = inspect.signature(command, eval_str=True)
-    if "target" not in signature.parameters:
-        return command
-    shared = inspect.signature(_target, eval_str=True).parameters
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        command(target=_target(**{name: given.pop(name) for name in shared}), **given)
-
+    shared: Mapping[str, inspect.Parameter] = MappingProxyType({})
+    if "target" in signature.parameters:
+        shared = inspect.signature(_target, eval_str=True).parameters
     parameters = [
         option
         for name, parameter in signature.parameters.items()
         for option in (shared.values() if name == "target" else [parameter])
     ]
+    scoped = {one.name: _SETTINGS[one.annotation] for one in parameters if one.annotation in _SETTINGS}
+    if not scoped:
+        return command
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        if missing := {name: setting for name, setting in scoped.items() if given[name] is None}:
+            settings = Settings.load()
+            given |= {name: getattr(settings, setting) for name, setting in missing.items()}
+        if shared:
+            given["target"] = _target(**{name: given.pop(name) for name in shared})
+        command(**given)
+
+    parameters = [one.replace(default=None) if one.name in scoped else one for one in parameters]
     # typer reads it; the type of a function does not know it.
     run.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
     return run

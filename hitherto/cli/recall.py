@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 24
 
+_FAR = 0.25
+"""The part of the best score below which a hit is not shown. No score of its own would do: a right answer to a question
+in other words scores 0.1 (docs/recall.md), and what merely shares a word with it less than a quarter of that."""
+
 
 def recall(
     question: options.Question,
@@ -46,8 +50,11 @@ def recall(
         typer.Option(metavar="SUBJECT", help="Search facts about this subject, and conversations about it, only."),
     ] = None,
     min_score: Annotated[
-        float, typer.Option(min=0, max=1, metavar="SCORE", help="The lowest score, from 0 to 1.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            min=0, max=1, metavar="SCORE", help="The lowest score, from 0 to 1. [default: a quarter of the best one]"
+        ),
+    ] = None,
     all_agents: options.AllAgents = False,
     *,
     target: Target,
@@ -73,7 +80,7 @@ def recall(
             after=since,
             before=until,
             subject=subject,
-            min_score=min_score,
+            min_score=min_score or 0.0,
         )
         if conversation is not None and not found.hits:
             await check_filter(memory, conversation, scope)
@@ -86,9 +93,17 @@ def recall(
         return
     warn_of_missing(found)
     if found.hits:
-        output.show(_table(found.hits, agents=all_agents))
+        near = found.hits if min_score is not None else _near_the_best(found.hits)
+        output.show(_table(near, agents=all_agents))
+        if len(near) < len(found.hits):
+            output.say(f"{len(found.hits) - len(near)} more score far below the best: --min-score 0 shows them.")
     else:
-        output.say(_nothing(question, found, scope, min_score))
+        output.say(_nothing(question, found, scope, min_score or 0.0))
+
+
+def _near_the_best(hits: Sequence[Hit]) -> list[Hit]:
+    best = max(hit.score for hit in hits)
+    return [hit for hit in hits if hit.score >= _FAR * best]
 
 
 def warn_of_missing(found: RecallResult) -> None:

@@ -35,6 +35,13 @@ LINES = "application/jsonl"
 MESSAGES = frozenset({"messages", "incoming", "question"})
 """Parameters that are messages."""
 
+EXAMPLES: Mapping[str, list[Any]] = {
+    "messages": [[{"role": "user", "content": "We meet in Lisbon."}, {"role": "assistant", "content": "Noted."}]],
+    "incoming": ["Where do we meet?"],
+    "question": ["Where do we meet?"],
+}
+"""Values of parameters in a body, as the OpenAPI document shows them."""
+
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Owner = type[Memory] | type[Conversation] | type[Documents] | type[Facts] | type[Runs]
 
@@ -62,6 +69,11 @@ class Operation:
     def name(self) -> str:
         """Its name in the OpenAPI document."""
         return f"{self.owner.__name__.lower()}_{self.verb.strip('_')}"
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a few words."""
+        return summary_of(inspect.getdoc(self.function) or "")
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -100,6 +112,11 @@ class Operation:
     def named(self, in_path: str) -> str:
         """The parameter of the verb that stands in the path under this name."""
         return next((name for name, other in self.names.items() if other == in_path), in_path)
+
+
+def summary_of(text: str) -> str:
+    """The first sentence of a description, without what follows a colon or stands in parentheses."""
+    return re.split(r"[.:;](?=\s|$)| \(", " ".join(text.split()), maxsplit=1)[0]
 
 
 _FLAGS = frozenset({"repeatable", "none_is_404", "optional_scope", "waits"})

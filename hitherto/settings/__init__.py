@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from pydantic import ValidationError
 
 from hitherto.errors import InvalidSettings
-from hitherto.settings.aliases import ALIASES, without_aliases
 from hitherto.settings.definitions import (
+    CommandSettings,
     ContextSettings,
     DatabaseSettings,
     DigestSettings,
@@ -29,6 +30,7 @@ ADDRESSES = ("database", "model_base_url", "compact_base_url", "embedder_base_ur
 
 
 class Settings(
+    CommandSettings,
     ServiceSettings,
     ProcessSettings,
     FactSettings,
@@ -68,13 +70,21 @@ class Settings(
         return found, {name: one.where for name, one in values.items()}
 
     @classmethod
-    def read_sources(cls, config: Path | str | None, given: Mapping[str, object]) -> dict[str, SettingValue]:
-        """The values of all sources, by setting, not checked yet. Raises InvalidSettings for a file that cannot be
-        used, for names of one source that contradict each other, and where a file that was only found says where a key
-        from elsewhere goes."""
-        variables = {name: variable(name) for name in cls.model_fields} | ALIASES
-        values = file_values(config, variables) | environment_values(variables) | given_values(given)
-        values = without_aliases(values)
+    def read_sources(
+        cls,
+        config: Path | str | None,
+        given: Mapping[str, object],
+        *,
+        aliases: Mapping[str, str] = MappingProxyType({}),
+        translate: Callable[[dict[str, SettingValue]], dict[str, SettingValue]] = lambda values: values,
+    ) -> dict[str, SettingValue]:
+        """The values of all sources, by setting, not checked yet. `aliases` are names that are known too, with their
+        variables, and `translate` makes settings of them.
+
+        Raises InvalidSettings for a file that cannot be used, and where one that was only found says where a key from
+        elsewhere goes."""
+        variables = {name: variable(name) for name in cls.model_fields} | {**aliases}
+        values = translate(file_values(config, variables) | environment_values(variables) | given_values(given))
         check_keys(values, {name: field.default for name, field in cls.model_fields.items()})
         return values
 

@@ -244,6 +244,15 @@ class ServiceSettings(_Group):
     requests_per_minute: int | None = Field(default=None, ge=1)
 
 
+class CommandSettings(_Group):
+    """The scope of commands: its `tenant`, `user` and `agent` where their options do not say. Programs name a scope in
+    each call."""
+
+    tenant: str = Field(default="local", min_length=1)
+    user: str = Field(default="me", min_length=1)
+    agent: str = Field(default="cli", min_length=1)
+
+
 class ProcessSettings(_Group):
     """`tracing`: whether there are OpenTelemetry spans. `keep_receipts`: how long an idempotency key is remembered.
     `keep_contexts`: how many contexts of a conversation are kept (0: none), `keep_contexts_for`: for how long each

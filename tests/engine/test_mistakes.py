@@ -32,6 +32,29 @@ async def memory() -> AsyncIterator[Memory]:
         yield opened
 
 
+class _HalfAnEmbedder:
+    async def query(self, text: str) -> object:
+        return text
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("embedder", _HalfAnEmbedder(), "has no aclose, batch, documents, local, space; give"),
+        ("embedder", 3, r"int that cannot be used: .*hitherto.ports.models.embedder.Embedder"),
+        ("previous_embedders", [_HalfAnEmbedder()], "previous_embedders is a _HalfAnEmbedder"),
+        ("model", Scripted, "model is a .*: it is a class; give an object"),
+        ("model", object(), "it has no aclose, complete, input_limit, name"),
+        ("reranker", object(), "it has no aclose, limit, name, rerank"),
+        ("compactor", object(), "compactor is a object"),
+        ("watch", object(), "watch is a object"),
+    ],
+)
+async def test_an_object_that_lacks_something(name: str, given: Any, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        await hitherto.open("memory:", **{name: given})
+
+
 async def test_a_text_is_a_users_message(memory: Memory) -> None:
     chat = memory.conversation("text", scope=SCOPE)
     context = await chat.context("hello")

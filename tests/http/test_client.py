@@ -248,6 +248,26 @@ class TestWhatIsNoService:
             async with hitherto.connect(url, timeout=0.3):
                 pass
 
+    async def test_a_closed_port_is_told_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked = list[str]()
+        once = Service._once  # pyright: ignore[reportPrivateUsage]
+
+        async def counted(self: Service, method: str, path: str, repeatable: bool, **content: Any) -> bytes:
+            asked.append(path)
+            return await once(self, method, path, repeatable, **content)
+
+        monkeypatch.setattr(Service, "_once", counted)
+        with pytest.raises(ServiceUnavailable, match="hitherto serve"):
+            async with asyncio.timeout(30), hitherto.connect("http://127.0.0.1:1"):
+                pass
+        assert len(asked) == 1
+
+    async def test_a_path_that_there_is_not(self, service: tuple[str, str]) -> None:
+        memory = Service(*service, timeout=10)
+        with pytest.raises(ServiceError, match="the service has no such path"):
+            await memory.request("GET", "/api/v1/conversation/c/head", headers={})
+        await memory.aclose()
+
     async def test_http_spoken_to_tls(self, service: tuple[str, str]) -> None:
         """It is not tried again: that would not help."""
         with pytest.raises(ServiceUnavailable, match="no secure connection"):

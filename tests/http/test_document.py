@@ -35,6 +35,17 @@ def test_it_is_one_that_generators_can_read() -> None:
     assert {name: one["title"] for name, one in schemas.items()} == {name: name for name in schemas}
 
 
+def test_operations_say_what_they_do() -> None:
+    document = application(paths().add).openapi()
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    ids = [one["operationId"] for one in operations]
+    assert len({*ids}) == len(ids)
+    assert {"service_health", "service_ready", "service_metrics", "conversation_append"} <= {*ids}
+    assert [one["summary"] for one in operations if one["summary"] == one["operationId"].replace("_", " ")] == []
+    append = document["components"]["schemas"]["ConversationAppendRequest"]["properties"]["messages"]
+    assert append["examples"][0][0]["role"] == "user"
+
+
 async def test_nothing_that_is_sent_gets_an_answer_that_the_document_does_not_have(
     memory: Memory, tmp_path: Path
 ) -> None:

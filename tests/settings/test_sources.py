@@ -15,8 +15,8 @@ import hitherto
 from hitherto import rolling, sliding_window
 from hitherto.core.policy.presets import policy_of
 from hitherto.errors import InvalidSettings
+from hitherto.other_systems.settings_aliases import ALIASES, AliasedSettings, settings_of, without_aliases
 from hitherto.settings import Settings
-from hitherto.settings.aliases import ALIASES, without_aliases
 from hitherto.settings.sources import SettingValue
 from tests.acceptance.cli.commands import bare
 from tests.conftest import SCOPE
@@ -80,7 +80,7 @@ class TestFile:
         assert policy.name == "mine"
 
     def test_yaml(self) -> None:
-        file = written("summaryEnabled: true\nsummaryThreshold: 30\nopenai:\n  model: gpt-4.1\nttl:\n", "config.yaml")
+        file = written("policy: rolling:threshold=30\nmodel: gpt-4.1\nttl:\n", "config.yaml")
         found = Settings.load(file)
         assert (policy_of(found.policy), found.model, found.ttl) == (rolling(threshold=30), "gpt-4.1", None)
         assert Settings.load(written("", "empty.yml")).budget == 16_000
@@ -94,7 +94,6 @@ class TestFile:
         ("text", "why"),
         [
             ("bugdet = 1", r"hitherto.toml: 'bugdet' is not a setting; did you mean 'budget'\?"),
-            ("[openai]\nmodle = 'x'", r"'openai.modle' is not a setting; did you mean 'openai.model'\?"),
             ("[server]\nport = 1", "'server.port' is not a setting"),
             ("budget = ", "hitherto.toml cannot be read: Invalid value"),
             ("budget = 1\nbudget = 2", "cannot be read: .*overwrite"),
@@ -138,9 +137,31 @@ class TestFile:
 
 
 class TestAliases:
+    """The names of other systems, which only `hitherto serve --other-systems` and `hitherto agent` know."""
+
+    def test_others_do_not_know_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HITHERTO_SUMMARY_ENABLED", "true")
+        assert Settings.load().policy is None
+        assert AliasedSettings.load().policy == "rolling"
+        written("summaryEnabled = true")
+        with pytest.raises(InvalidSettings, match="'summaryEnabled' is not a setting"):
+            Settings.load()
+
+    def test_in_a_program(self) -> None:
+        names = {"summaryEnabled": True, "summaryKeepLast": 9, "openai": {"summaryModel": "small", "model": None}}
+        assert settings_of(names) == {"policy": "rolling:keep_last=9", "model": "small"}
+        assert Settings.load(**settings_of(names)).model == "small"
+        with pytest.raises(InvalidSettings, match=r"'openai.modle' is no setting .* did you mean 'openai.model'\?"):
+            settings_of({"openai": {"modle": "x"}})
+
+    def test_a_found_file_sends_no_key_to_their_addresses(self) -> None:
+        written("[openai]\nsummaryBaseURL = 'http://b/v1'")
+        with pytest.raises(InvalidSettings, match=r"openai\.summaryBaseURL .* must not say where keys"):
+            AliasedSettings.load(model_key="sk-environment")
+
     def test_the_names_of_a_sliding_window(self) -> None:
         written("memory_rolling_window_size = 14\nmemory_summarize_after_seq = 5\nmemory_model = 'gpt-4.1-mini'")
-        found = Settings.load()
+        found = AliasedSettings.load()
         assert (policy_of(found.policy), found.model) == (sliding_window(window=14, after_seq=5), "gpt-4.1-mini")
 
     def test_the_names_of_a_running_synopsis(self) -> None:
@@ -148,29 +169,29 @@ class TestAliases:
             "summaryEnabled = true\nsummaryThreshold = 40\nsummaryKeepLast = 12\n[openai]\nmodel = 'big'\n"
             "summaryModel = 'small'\nbaseURL = 'http://a/v1'\nsummaryBaseURL = 'http://b/v1'"
         )
-        found = Settings.load()
+        found = AliasedSettings.load()
         assert policy_of(found.policy) == rolling(threshold=40, keep_last=12)
         assert (found.model, found.model_base_url) == ("small", "http://b/v1")
 
     def test_the_summary_falls_back_to_the_agents_own(self) -> None:
         written("[openai]\nmodel = 'big'\nbaseURL = 'http://a/v1'")
-        found = Settings.load()
+        found = AliasedSettings.load()
         assert (found.model, found.model_base_url, found.policy) == ("big", "http://a/v1", None)
 
     def test_without_a_summary_everything_stays(self) -> None:
         written("summaryThreshold = 40")
-        assert Settings.load().policy is None
+        assert AliasedSettings.load().policy is None
         written("summaryEnabled = false")
-        assert Settings.load().policy == "none"
+        assert AliasedSettings.load().policy == "none"
         written("summaryEnabled = false\npolicy = 'trim'")
-        assert Settings.load().policy == "trim"
+        assert AliasedSettings.load().policy == "trim"
 
     def test_in_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         written("summaryEnabled = true\nsummaryThreshold = 30\n[openai]\nsummaryModel = 'of the file'")
         monkeypatch.setenv("OPENAI_SUMMARY_MODEL", "small")
         monkeypatch.setenv("OPENAI_SUMMARY_URL", "http://b/v1")
         monkeypatch.setenv("HITHERTO_SUMMARY_KEEP_LAST", "9")
-        found = Settings.load()
+        found = AliasedSettings.load()
         assert policy_of(found.policy) == rolling(threshold=30, keep_last=9)
         assert (found.model, found.model_base_url) == ("small", "http://b/v1")
 
@@ -188,14 +209,14 @@ class TestAliases:
     def test_what_contradicts_itself_is_refused(self, text: str) -> None:
         written(text)
         with pytest.raises(InvalidSettings, match=r"hitherto.toml: .* and hitherto.toml: .* say different things"):
-            Settings.load()
+            AliasedSettings.load()
 
     def test_what_says_the_same_twice_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
         written("summaryEnabled = true\nsummaryThreshold = 30\npolicy = 'rolling:threshold=30'\nmodel = 'a'")
         monkeypatch.setenv("HITHERTO_MEMORY_MODEL", "a")
-        assert policy_of(Settings.load().policy) == rolling(threshold=30)
+        assert policy_of(AliasedSettings.load().policy) == rolling(threshold=30)
         monkeypatch.setenv("HITHERTO_POLICY", "trim")
-        assert Settings.load().policy == "trim", "the environment comes before the file"
+        assert AliasedSettings.load().policy == "trim", "the environment comes before the file"
 
     @pytest.mark.parametrize(
         "text", ["memory_rolling_window_size = 'x'", "summaryEnabled = 'perhaps'", "summaryKeepLast = []"]
@@ -203,7 +224,7 @@ class TestAliases:
     def test_values_of_another_kind(self, text: str) -> None:
         written(text)
         with pytest.raises(InvalidSettings, match=r"hitherto.toml: \w+ should be"):
-            Settings.load()
+            AliasedSettings.load()
 
     @given(
         st.dictionaries(
@@ -225,18 +246,26 @@ class TestAliases:
 
 class TestCommand:
     def test_what_is_in_force_and_where_it_comes_from(self, folder: Path) -> None:
-        file = written("budget = 2_000\nsummaryEnabled = true\n[openai]\nsummaryModel = 'small'")
+        file = written("budget = 2_000\npolicy = 'rolling'")
         found = bare("--config", file, "config", "--json", HITHERTO_GRACE="2", HITHERTO_MODEL_KEY="sk-secret").json
         assert set(found) == set(Settings.model_fields)
         assert found["budget"] == {"value": 2_000, "from": "hitherto.toml: budget"}
-        assert found["policy"] == {"value": "rolling", "from": "hitherto.toml: summaryEnabled"}
-        assert found["model"] == {"value": "small", "from": "hitherto.toml: openai.summaryModel"}
+        assert found["policy"] == {"value": "rolling", "from": "hitherto.toml: policy"}
         assert found["grace"] == {"value": 2.0, "from": "HITHERTO_GRACE"}
         assert found["pool_size"] == {"value": 10, "from": "default"}
         assert found["model_key"] == {"value": "***", "from": "HITHERTO_MODEL_KEY"}
         said = bare("config", "--changed", HITHERTO_GRACE="2").out
         assert "HITHERTO_GRACE" in said
         assert "pool_size" not in said
+
+    def test_a_variable_that_only_looks_like_a_setting(self) -> None:
+        """Those of other systems are known, as `hitherto serve --other-systems` reads them."""
+        ran = bare("config", "--changed", HITHERTO_BUDGT="1", HITHERTO_SUMMARY_ENABLED="true", HITHERTO_TRACEBACK="")
+        assert "HITHERTO_BUDGT is no setting, and is ignored; if HITHERTO_BUDGET is meant, rename it" in " ".join(
+            ran.err.split()
+        )
+        assert "SUMMARY" not in ran.err
+        assert "TRACEBACK" not in ran.err
 
     def test_a_file_that_cannot_be_used(self) -> None:
         written("bugdet = 1")

@@ -12,15 +12,15 @@ from pydantic import ValidationError
 
 from hitherto.cli.doctor.check import Check, failed, ok, skipped, warning
 from hitherto.errors import InvalidInput, InvalidSettings
+from hitherto.other_systems.settings_aliases import ALIASES
 from hitherto.pricing import listed
 from hitherto.settings import Settings, variable, why_unusable
-from hitherto.settings.aliases import ALIASES
 from hitherto.settings.sources import CONFIG
 from hitherto.watching import watch_of
 
 _PREFIX = "HITHERTO_"
-_OTHER_VARIABLES = {"HITHERTO_TRACEBACK"}
-"""Variables that are not settings: the command line reads them itself."""
+_OTHER_VARIABLES = {CONFIG, "HITHERTO_TRACEBACK"}
+"""Variables that are not settings themselves."""
 
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "database": ("database", "data_dir", "pool_size", "database_timeout"),
@@ -89,16 +89,21 @@ def check_settings(loaded: UsableSettings) -> Iterator[Check]:
             f"the setting {setting} ({loaded.places.get(setting, variable(setting))}) is unusable: {why}",
             "give it a value as in docs/settings.md, or leave it out; until then no process starts",
         )
-    known = {*map(variable, Settings.model_fields), *ALIASES.values(), CONFIG}
-    there = sorted(name for name in map(str.upper, os.environ) if name.startswith(_PREFIX))
-    unknown = [name for name in there if name not in known | _OTHER_VARIABLES]
-    for one in unknown:
-        near = difflib.get_close_matches(one, known, n=1)
-        advice = f"if {near[0]} is meant, rename it" if near else "leave it out, or see docs/settings.md for its name"
+    unknown = list(unknown_variables())
+    for one, advice in unknown:
         yield warning(name, f"{one} is in the environment, and no setting is called so; it is ignored", advice)
     if not loaded.broken and not unknown:
         names = ", ".join(sorted(loaded.settings.model_fields_set))
         yield ok(name, f"readable; set: {names}" if names else "readable; all are defaults")
+
+
+def unknown_variables() -> Iterator[tuple[str, str]]:
+    """The variables of the environment that only look like settings, and what to do about each."""
+    known = {*map(variable, Settings.model_fields), *ALIASES.values(), *_OTHER_VARIABLES}
+    for one in sorted(map(str.upper, os.environ)):
+        if one.startswith(_PREFIX) and one not in known:
+            near = difflib.get_close_matches(one, known, n=1)
+            yield one, f"if {near[0]} is meant, rename it" if near else "leave it out, or see docs/settings.md"
 
 
 def check_prices(loaded: UsableSettings) -> Check:

@@ -15,7 +15,7 @@ from hitherto.cli import options
 from hitherto.cli.export.chat_lines import import_chat
 from hitherto.cli.export.export import STANDARD
 from hitherto.cli.memory import run
-from hitherto.cli.options import DEFAULT_SCOPE, Target
+from hitherto.cli.options import Target, default_scope
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import checked_id
 from hitherto.errors import InvalidExport, InvalidInput, InvalidTranscript
@@ -67,7 +67,7 @@ def import_(
                 bar = progress.add_task("importing", total=size)
                 counted = _Counted(from_, lambda place: progress.update(bar, completed=place))
                 if _EXPORT.match(from_.peek(64)):
-                    if conversation is not None or digest or target.scope != DEFAULT_SCOPE:
+                    if conversation is not None or digest or target.scope != default_scope():
                         raise InvalidInput(
                             f"{file} is an export, which has its own tenant, users, agents, conversations and digests; "
                             "leave the options out that name them"

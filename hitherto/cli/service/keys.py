@@ -35,7 +35,7 @@ def create(
     database: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a key, and print its secret: it cannot be shown again. Without --tenant, it is for the tenant local."""
+    """Make a key, and print its secret: it cannot be shown again."""
     new = with_memory(
         database,
         lambda memory: memory.keys(tenant).create(

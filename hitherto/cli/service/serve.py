@@ -15,6 +15,7 @@ from hitherto.cli.service.worker import LogFormat, open_memory
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
 from hitherto.other_systems.agent_files import configuration_in, tools_in
+from hitherto.other_systems.settings_aliases import AliasedSettings
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
 from hitherto.wiring import IN_MEMORY
@@ -66,7 +67,7 @@ def serve(
     keys). The service makes digests too, unless workers do. On SIGTERM or Ctrl-C it ends the requests in progress
     within the grace, then its digests within as long again, and exits with 0.
     """
-    settings = Settings.load(
+    settings = (AliasedSettings if other_systems else Settings).load(
         database=database,
         host=host,
         port=port,
@@ -104,9 +105,8 @@ async def _serve(
                 "each request would need a key, and none can be made for memory:, which is this process's own; name a "
                 "PostgreSQL server (--database), or none for Hitherto's own, or serve this machine alone without keys"
             )
-        async with await open_memory(
-            settings, watch_of(settings), row_security=keys or settings.row_security
-        ) as memory:
+        settings = settings.model_copy(update={"row_security": keys or settings.row_security})
+        async with await open_memory(settings, watch_of(settings)) as memory:
             more = _more_paths(memory, configurations, tools) if other_systems else None
             await serve_memory(memory, settings, at, keys=keys, more=more)
     log.info("Service stopped")

@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 from psycopg.pq import Ping
 
-import hitherto
 from hitherto import logs
 from hitherto.addresses import shown_address
 from hitherto.cli import options
@@ -23,7 +22,7 @@ from hitherto.settings import Settings
 from hitherto.store.embedded.server import default_data_directory
 from hitherto.store.schema import ping
 from hitherto.watching import serving, watch_of
-from hitherto.wiring import IN_MEMORY
+from hitherto.wiring import IN_MEMORY, open_with
 
 log = logs.logger("hitherto.worker")
 
@@ -98,20 +97,13 @@ async def _work(settings: Settings, metrics: str | None) -> None:
     log.info("Worker stopped")
 
 
-async def open_memory(settings: Settings, watch: Watch, *, row_security: bool = False) -> Memory:
+async def open_memory(settings: Settings, watch: Watch) -> Memory:
     """The memory, open; which one is logged. A database that is starting up or recovers is waited for, however long
     that takes."""
     tried = False
     while True:
         try:
-            memory = await hitherto.open(
-                settings.database,
-                watch=watch,
-                digest_concurrency=settings.digest_concurrency,
-                grace=settings.grace,
-                worker=settings.worker,
-                row_security=row_security or settings.row_security,
-            )
+            memory = await open_with(settings, watch=watch)
             log.info("Database: %s", _database(settings))
             return memory
         except DatabaseUnavailable:

@@ -17,7 +17,8 @@ def connect(url: str, *, key: str | None = None, timeout: float = 60.0) -> Openi
     its parts, and raise the same errors; `ServiceUnavailable` is raised in the place of other errors of the store. A
     request is sent again as long as the service is away, for at most `timeout` seconds: appends with an idempotency
     key, which each append without one gets; what might be done twice, or undo what others did in between, only if it
-    cannot have arrived. Waits and imports last as long as they take. Scopes must be of the key's tenant.
+    cannot have arrived. On entering, nothing is sent again where nobody listens. Waits and imports last as long as they
+    take. Scopes must be of the key's tenant.
 
     `purge_expired` and `keys` belong to the service alone and raise InvalidInput. Entering raises ServiceUnavailable,
     ServiceError where something else answers, Unauthorized for a key that the service does not know, or for any where

@@ -91,7 +91,9 @@ class RemoteMemory(Memory):
         """See that the service answers, and knows the key. Raises ServiceUnavailable, ServiceError for something else
         at its address, and Unauthorized."""
         try:
-            response = await self._service.request("GET", f"{PREFIX}/conversations", headers={}, params={"limit": 1})
+            response = await self._service.request(
+                "GET", f"{PREFIX}/conversations", first=True, headers={}, params={"limit": 1}
+            )
             self._service.read(response, ConversationPage)
         except Forbidden:
             pass  # the key is known, and does not have the right to read

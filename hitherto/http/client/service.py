@@ -136,9 +136,12 @@ class Service:
                 "is it of the same version?"
             ) from None
 
-    async def request(self, method: str, path: str, *, repeatable: bool = True, **content: Any) -> bytes:
+    async def request(
+        self, method: str, path: str, *, repeatable: bool = True, first: bool = False, **content: Any
+    ) -> bytes:
         """The body of the answer to a request, sent again while the service is away: a `repeatable` one in any case,
-        others if they cannot have been done. Raises the error that the service answers with, or ServiceUnavailable."""
+        others if they cannot have been done, but the `first` one not where nobody listens. Raises the error that the
+        service answers with, or ServiceUnavailable."""
         tries = AsyncRetrying(
             stop=stop_before_delay(self._timeout),
             wait=_Pause(),
@@ -148,7 +151,12 @@ class Service:
         try:
             async for attempt in tries:
                 with attempt:
-                    return await self._once(method, path, repeatable, **content)
+                    try:
+                        return await self._once(method, path, repeatable, **content)
+                    except _Again as again:
+                        if first and isinstance(again.__cause__, ClientConnectorError):
+                            raise again.error from again.__cause__
+                        raise
         except _Again as again:
             raise again.error from again.__cause__
         raise AssertionError("the last attempt returns or raises")

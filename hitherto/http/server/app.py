@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from hitherto.core.key import Right, hash_of
 from hitherto.engine.memory import Memory
-from hitherto.errors import DatabaseUnavailable, HithertoError, InvalidInput, NotFound, ServiceError
+from hitherto.errors import DatabaseUnavailable, HithertoError, InvalidInput, ServiceError
 from hitherto.http.operations import HEADERS, OPERATIONS
 from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
@@ -108,12 +108,12 @@ def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
     if add is not None:
         add(app.router)
 
-    @app.get("/healthz", tags=["Service"])
+    @app.get("/healthz", tags=["Service"], operation_id="service_health", summary="Whether the process is up")
     async def healthz() -> dict[str, str]:
         """The process is up."""
         return {"status": "ok"}
 
-    @app.get("/readyz", tags=["Service"])
+    @app.get("/readyz", tags=["Service"], operation_id="service_ready", summary="Whether the database can be reached")
     async def readyz(request: Request) -> dict[str, str]:
         """The process is up and reaches its database: 503 if not."""
         memory: Memory = request.scope["memory"]
@@ -125,7 +125,14 @@ def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
             raise DatabaseUnavailable(f"the database has given no answer for {_READY:g} seconds") from None
         return {"status": "ok"}
 
-    @app.get("/metrics", tags=["Service"], response_class=Response, dependencies=[needs(Right.ADMIN)])
+    @app.get(
+        "/metrics",
+        tags=["Service"],
+        operation_id="service_metrics",
+        summary="Metrics for Prometheus",
+        response_class=Response,
+        dependencies=[needs(Right.ADMIN)],
+    )
     async def metrics(request: Request) -> Response:
         """The counters of this process and the digest backlog, for Prometheus. Needs the right `admin`."""
         memory: Memory = request.scope["memory"]
@@ -181,7 +188,9 @@ async def _invalid_request(_: Request, error: Exception) -> Response:
 async def _http_exception(request: Request, error: Exception) -> Response:
     """A path or a method that there is not, a body that is no JSON."""
     assert isinstance(error, HTTPException)
-    made = problem((NotFound if error.status_code == 404 else InvalidInput)(error.detail), status=error.status_code)
+    if error.status_code == 404:
+        return problem(ServiceError("the service has no such path; /openapi.json tells of all that it has"), status=404)
+    made = problem(InvalidInput(error.detail), status=error.status_code)
     if error.status_code == 405:
         made.headers["Allow"] = ", ".join(_methods(request))
     return made
@@ -200,7 +209,7 @@ def _problems() -> dict[int | str, dict[str, Any]]:
         400: "The request is not one that the service can read.",
         401: "There is no key, or not a usable one.",
         403: "The key does not allow this.",
-        404: "There is no such thing in this scope.",
+        404: "There is no such thing in this scope, or no such path.",
         405: "The path does not know this method.",
         408: "The request took too long.",
         409: "Another call got there first, or the idempotency key was used otherwise.",

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from hitherto.core.key import KeyAccess, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
-from hitherto.http.operations import AGENT, TENANT, USER
+from hitherto.http.operations import AGENT, TENANT, USER, summary_of
 
 if TYPE_CHECKING:
     from hitherto.store.keys import KeyStore
@@ -99,6 +99,7 @@ def route_options(name: str, tag: str, right: Right, text: str) -> dict[str, Any
     return {
         "operation_id": name,
         "tags": [tag],
+        "summary": summary_of(text),
         "description": f"{text} Needs the right `{right}`.",
         "dependencies": [needs(right)],
     }

@@ -55,7 +55,7 @@ def add(router: APIRouter, operation: Operation) -> None:
         operation_id=operation.name,
         name=operation.name,
         tags=[operation.owner.__name__],
-        summary=operation.name.replace("_", " "),
+        summary=operation.summary,
         description=f"{inspect.getdoc(operation.function)}\n\nNeeds the right `{operation.right}`.",
         dependencies=[needs(operation.right)],
         status_code=204 if empty else 200,

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 from uuid import UUID
 
 from fastapi import Path, Query, Request
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
-from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, POLICY, SUBJECT, USER, Operation
+from hitherto.http.operations import AGENT, EXAMPLES, IDEMPOTENCY_KEY, POLICY, SUBJECT, USER, Operation
 from hitherto.http.shapes import json_list_type, json_type
 
 MADE_WITH: dict[type, dict[str, tuple[Any, Any]]] = {
@@ -104,7 +104,8 @@ def _body(operation: Operation) -> type[BaseModel]:
         listed = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         hint = json_type(operation.hints[name], strict=True)
         required = listed or parameter.default is inspect.Parameter.empty
-        fields[name] = (json_list_type(hint) if listed else hint, ... if required else parameter.default)
+        field = Field(... if required else parameter.default, examples=EXAMPLES.get(name))
+        fields[name] = (json_list_type(hint) if listed else hint, field)
     title = "".join(word.capitalize() for word in operation.name.split("_")) + "Request"
     return create_model(title, __config__=ConfigDict(extra="forbid", title=title), **fields)
 

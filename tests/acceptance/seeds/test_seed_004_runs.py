@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -11,6 +10,7 @@ from agents import Agent, OpenAIProvider, RunConfig, Runner, function_tool
 
 import hitherto
 from hitherto import Memory, assistant, user
+from hitherto.other_systems.settings_aliases import settings_of
 from hitherto.providers.scripted.model import items
 from tests.conftest import SCOPE
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
@@ -47,22 +47,20 @@ async def agent_run(memory: Memory, prompt: str, provider: OpenAIProvider) -> st
     return result.final_output
 
 
-async def test_runs_keep_the_prompt_and_the_final_answer(database: str, tmp_path: Path) -> None:
+async def test_runs_keep_the_prompt_and_the_final_answer(database: str) -> None:
     with Endpoint(primary) as big, Endpoint(synopsis) as small:
-        file = tmp_path / "hitherto.toml"
-        file.write_text(
-            f"""
-            summaryEnabled = true
-            summaryThreshold = 4
-            summaryKeepLast = 2
-            [openai]
-            model = "big"
-            baseURL = "{big.url}"
-            summaryModel = "small"
-            summaryBaseURL = "{small.url}"
-            """
-        )
-        async with hitherto.open(database, config=file, model_key="none") as memory:
+        names = {
+            "summaryEnabled": True,
+            "summaryThreshold": 4,
+            "summaryKeepLast": 2,
+            "openai": {
+                "model": "big",
+                "baseURL": big.url,
+                "summaryModel": "small",
+                "summaryBaseURL": small.url,
+            },
+        }
+        async with hitherto.open(database, **settings_of(names), model_key="none") as memory:
             provider = OpenAIProvider(base_url=big.url, api_key="none", use_responses=False)
             for number in range(4):
                 assert (await agent_run(memory, f"Question {number}", provider)).startswith("Sunny")

@@ -1,15 +1,17 @@
-"""Names that other systems have for the policy and for the model that makes digests."""
+"""Names of settings in other systems: for the policy, and for the model that makes digests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from hitherto.core.policy.presets import policy_of
 from hitherto.errors import InvalidPolicy, InvalidSettings
-from hitherto.settings.sources import SettingValue
+from hitherto.settings import Settings
+from hitherto.settings.sources import SettingValue, nearest
 
 _WINDOW, _AFTER = "memory_rolling_window_size", "memory_summarize_after_seq"
 _ENABLED, _THRESHOLD, _KEEP = "summaryEnabled", "summaryThreshold", "summaryKeepLast"
@@ -27,6 +29,29 @@ ALIASES = {
     "openai.baseURL": "HITHERTO_OPENAI_BASE_URL",
 }
 """Each name as it stands in a file, and the variable of the environment that says the same."""
+
+
+class AliasedSettings(Settings):
+    """The settings, of which files and the environment may have these names too. For `hitherto serve --other-systems`
+    and `hitherto agent`."""
+
+    @classmethod
+    def read_sources(cls, config: Path | str | None, given: Mapping[str, object], **_: Any) -> dict[str, SettingValue]:
+        return super().read_sources(config, given, aliases=ALIASES, translate=without_aliases)
+
+
+def settings_of(names: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that another system's configuration means, for `hitherto.open(**settings_of(…))`: {"policy": …,
+    "model": …, "model_base_url": …}, those that it says. Raises InvalidSettings for unknown names."""
+    flat = dict[str, Any]()
+    for name, value in names.items():
+        table = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+        flat |= {name: value} if table is None else {f"{name}.{key}": one for key, one in table.items()}
+    for name in flat:
+        if name not in ALIASES:
+            raise InvalidSettings(f"{name!r} is no setting of another system; {nearest(name, ALIASES)}")
+    values = {name: SettingValue(value, 0, name) for name, value in flat.items() if value is not None}
+    return {name: value.value for name, value in without_aliases(values).items()}
 
 
 def without_aliases(values: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
