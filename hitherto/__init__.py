@@ -10,24 +10,26 @@ if _TYPE_CHECKING:
     from hitherto.core.context.expansion import Expansion
     from hitherto.core.context.kept import KeptContext
     from hitherto.core.context.manifest import Manifest
-    from hitherto.core.cross_session import CrossSession
+    from hitherto.core.cross_session import CrossSession, CrossSessionLike
     from hitherto.core.digests.digest import Digest
     from hitherto.core.digests.work import Backlog
     from hitherto.core.documents.document import Document, KeptDocument
-    from hitherto.core.facts.fact import Evidence, Fact, FactEvent, Subject
+    from hitherto.core.facts.fact import Evidence, Fact, FactEvent, FactState, Subject, Visibility
     from hitherto.core.facts.queries import AddedFact
     from hitherto.core.key import ApiKey, Right
     from hitherto.core.ledger import Costs
-    from hitherto.core.log.conversations import ConversationInfo, ScopeCounts
+    from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopeCounts
     from hitherto.core.log.frontier import DigestAction
     from hitherto.core.log.head import Head
     from hitherto.core.log.message import Call, Logged, Message, Wire
     from hitherto.core.policy.policy import Policy
     from hitherto.core.policy.presets import (
+        PolicyLike,
         balanced,
         chunks,
         native,
         none,
+        policy_of,
         redact,
         rolling,
         sliding_window,
@@ -53,6 +55,7 @@ if _TYPE_CHECKING:
     from hitherto.engine.memory import Memory
     from hitherto.engine.recall.recall import Hit, RecallResult, Scores
     from hitherto.engine.runs import Runs
+    from hitherto.engine.services import MemorySettings
     from hitherto.engine.turn import Turn
     from hitherto.errors import HithertoError
     from hitherto.http.client import connect, connect_sync
@@ -73,14 +76,16 @@ _NAMES = {
     "hitherto.core.context.expansion": ("Expansion",),
     "hitherto.core.context.kept": ("KeptContext",),
     "hitherto.core.context.manifest": ("Manifest",),
-    "hitherto.core.cross_session": ("CrossSession",),
+    "hitherto.core.cross_session": ("CrossSession", "CrossSessionLike"),
     "hitherto.core.digests.digest": ("Digest",),
     "hitherto.core.documents.document": ("Document", "KeptDocument"),
     "hitherto.core.facts.fact": (
         "Evidence",
         "Fact",
         "FactEvent",
+        "FactState",
         "Subject",
+        "Visibility",
     ),
     "hitherto.core.key": ("ApiKey", "Right"),
     "hitherto.core.ledger": ("Costs",),
@@ -94,10 +99,12 @@ _NAMES = {
     ),
     "hitherto.core.policy.policy": ("Policy",),
     "hitherto.core.policy.presets": (
+        "PolicyLike",
         "balanced",
         "chunks",
         "native",
         "none",
+        "policy_of",
         "redact",
         "rolling",
         "sliding_window",
@@ -128,11 +135,12 @@ _NAMES = {
     "hitherto.http.client": ("connect", "connect_sync"),
     "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
     "hitherto.engine.runs": ("Runs",),
+    "hitherto.engine.services": ("MemorySettings",),
     "hitherto.engine.turn": ("Turn",),
     "hitherto.errors": ("HithertoError",),
     "hitherto.core.digests.work": ("Backlog",),
     "hitherto.core.facts.queries": ("AddedFact",),
-    "hitherto.core.log.conversations": ("ConversationInfo", "ScopeCounts"),
+    "hitherto.core.log.conversations": ("AgentDefaults", "ConversationInfo", "ScopeCounts"),
     "hitherto.sync.facade": (
         "SyncConversation",
         "SyncDocuments",
@@ -160,6 +168,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AddedFact",
+    "AgentDefaults",
     "ApiKey",
     "AppendResult",
     "Backlog",
@@ -170,6 +179,7 @@ __all__ = [
     "ConversationPage",
     "Costs",
     "CrossSession",
+    "CrossSessionLike",
     "Digest",
     "DigestAction",
     "Document",
@@ -182,6 +192,7 @@ __all__ = [
     "ExportReport",
     "Fact",
     "FactEvent",
+    "FactState",
     "Facts",
     "Head",
     "Hit",
@@ -193,10 +204,12 @@ __all__ = [
     "Logged",
     "Manifest",
     "Memory",
+    "MemorySettings",
     "Message",
     "NewKey",
     "Opening",
     "Policy",
+    "PolicyLike",
     "RecallOptions",
     "RecallResult",
     "Right",
@@ -218,6 +231,7 @@ __all__ = [
     "SyncTurn",
     "Turn",
     "View",
+    "Visibility",
     "Wire",
     "assistant",
     "balanced",
@@ -228,6 +242,7 @@ __all__ = [
     "none",
     "open",
     "open_sync",
+    "policy_of",
     "redact",
     "rolling",
     "sliding_window",

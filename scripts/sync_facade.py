@@ -27,8 +27,8 @@ CLASSES = {
     "Turn": "hitherto/engine/turn.py",
 }
 OPEN = "hitherto/wiring.py"
-LEFT_OUT = {"Memory": {"start", "aclose"}, "Turn": {"stream"}}
-"""Methods that the synchronous classes have in another form."""
+LEFT_OUT = {"Memory": {"start", "aclose", "with_reranker"}, "Turn": {"stream"}}
+"""Methods that the synchronous classes have in another form, or not at all."""
 
 HEADER = '''\
 """The synchronous classes. Written by scripts/sync_facade.py: change that, or the asynchronous classes, and run it."""

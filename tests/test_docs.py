@@ -49,6 +49,7 @@ from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.http.operations import OPERATIONS
+from hitherto.other_systems.views import create_views
 from hitherto.settings import Settings
 from hitherto.store.embedded.server import EmbeddedServer
 from tests import forked
@@ -143,6 +144,7 @@ async def home() -> AsyncIterator[Path]:
     async with hitherto.open(server.url) as memory:  # what the pages' commands are asked of
         chat = memory.conversation("porto", scope=Scope(tenant="acme", user="ada", agent="travel"))
         await chat.append(user("Dinner at eight, please."), assistant("Booked."))
+    await create_views(server.url)
     yield folder / "pg"
     await server.stop()
     shutil.rmtree(folder, ignore_errors=True)

@@ -16,7 +16,7 @@ from hitherto.cli import options
 from hitherto.cli.memory import run
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidInput
-from hitherto.other_systems.agent_files import configuration_in, tools_in
+from hitherto.other_systems.agent_files import configuration_in, digest_model, tools_in
 from hitherto.other_systems.settings_aliases import AliasedSettings
 from hitherto.wiring import open_with
 
@@ -35,12 +35,18 @@ def agent(
     ] = None,
     user: Annotated[str | None, typer.Option(metavar="NAME", help="The user (HITHERTO_USER). [default: me]")] = None,
     database: options.Database = None,
+    policy: options.Policy = None,
+    model: options.Model = None,
+    model_base_url: options.ModelBaseUrl = None,
 ) -> None:
     """Run an agent: commands in, events out, a JSON object a line."""
     if not stdio:
         raise InvalidInput("give --stdio: commands are read from standard input, one a line")
     configuration = configuration_in(file)
-    settings = AliasedSettings.load(database=database, tenant=tenant, user=user)
+    given: dict[str, Any] = {"database": database, "tenant": tenant, "user": user}
+    given |= {"policy": policy, "model": model, "model_base_url": model_base_url}
+    settings = AliasedSettings.load(**given)
+    settings = AliasedSettings.load(**given | digest_model(configuration, settings.model_dump(exclude_unset=True)))
     from hitherto.other_systems.agent_service import configure_agents
     from hitherto.other_systems.session_strategies.loop import AgentLoop, standard_input
 

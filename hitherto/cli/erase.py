@@ -82,7 +82,26 @@ def tenant(
     _erase(name, None, yes=yes, database=database, as_json=as_json)
 
 
-erase = group("erase", {"messages": messages, "user": user, "tenant": tenant})
+def subject(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The subject.")],
+    tenant: options.Tenant = LOCAL_TENANT,
+    yes: Yes = False,
+    database: options.Database = None,
+    as_json: options.Json = False,
+) -> None:
+    """Erase everything about a subject: its facts, and the conversations about it."""
+
+    async def work(memory: Memory) -> ErasureReport:
+        erased = await memory.erase_subject(tenant, name)
+        await memory.wait_for_erasure()
+        return erased
+
+    _ask(f"Erase everything about the subject {name} of the tenant {tenant}?", yes=yes)
+    erased = with_memory(database, work, read_only=False)
+    _report(output.attributes(erased, *_COUNTED), as_json=as_json)
+
+
+erase = group("erase", {"messages": messages, "user": user, "tenant": tenant, "subject": subject})
 
 
 def _erase(tenant: str, user: str | None, *, yes: bool, database: str | None, as_json: bool) -> None:

@@ -22,6 +22,9 @@ def migrate(
     grant: Annotated[
         str | None, typer.Option(metavar="ROLE", help="Also give this role what the service and workers need.")
     ] = None,
+    other_systems_views: Annotated[
+        bool, typer.Option("--other-systems-views", help="Also create views with the names of other systems' tables.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Set up the database, or bring its schema up to date.
@@ -33,7 +36,7 @@ def migrate(
     settings = lasting(database)
     if settings.read_only:
         raise InvalidInput("the setting read_only (HITHERTO_READ_ONLY) is on, and nothing may be written; unset it")
-    before, now = run(_migrated(settings, grant))
+    before, now = run(_migrated(settings, grant, views=other_systems_views))
     if as_json:
         output.print_json({"before": before, "revision": now, "granted": grant})
         return
@@ -43,12 +46,18 @@ def migrate(
         output.say(f"The schema is at revision {now} now{f'; before, it was at {before}' if before else ''}.")
     if grant is not None:
         output.say(f"The role {grant} has what the service and workers need.")
+    if other_systems_views:
+        output.say("The views are in the schema other_systems.")
 
 
-async def _migrated(settings: Settings, grant: str | None) -> tuple[str | None, str]:
+async def _migrated(settings: Settings, grant: str | None, *, views: bool) -> tuple[str | None, str]:
     async with AsyncExitStack() as opened:
         url = settings.database or (await own_server(settings, opened, create=True)).url
         found = await schema.ensure(url, patience=settings.database_timeout)
         if grant is not None:
             await roles.grant(url, grant)
+        if views:
+            from hitherto.other_systems.views import create_views
+
+            await create_views(url, grant=grant)
         return found

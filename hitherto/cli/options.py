@@ -37,6 +37,18 @@ _SETTINGS = {Tenant: "tenant", User: "user", Agent: "agent"}
 """The settings that stand for these options where they are not given."""
 
 AllAgents = Annotated[bool, typer.Option("--all-agents", help="Include the user's other agents.")]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POLICY",
+        help="What governs conversations that have no policy (HITHERTO_POLICY): rolling:threshold=40,keep_last=12.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The model that makes digests (HITHERTO_MODEL). [default: the agent's]"),
+]
+ModelBaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where that model is (HITHERTO_MODEL_BASE_URL).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")]
 Budget = Annotated[int, typer.Option(min=1, metavar="TOKENS", help="The most tokens of one request.")]
 Conversation = Annotated[str, typer.Argument(metavar="ID", help="The conversation.")]

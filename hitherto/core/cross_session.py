@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from hitherto.errors import InvalidInput
 
@@ -20,21 +20,34 @@ class CrossSession:
 
     `latest`: the newest digest of the scope's other conversations is shown in the instructions; it is chosen at the
     conversation's first append and stays the same. `triggers`: relevant content of other conversations is recalled when
-    the incoming message contains a phrase of the setting `search_triggers`. `always`: it is recalled for every incoming
-    message.
+    the incoming message contains one of the phrases `search_triggers`. `always`: it is recalled for every incoming
+    message. What is recalled has a score of at least `relevance_threshold` (0 to 1).
+
+    Raises InvalidInput for phrases without a word, and for another threshold.
     """
 
     latest: bool | None = None
     triggers: bool | None = None
     always: bool | None = None
+    search_triggers: tuple[str, ...] | None = None
+    relevance_threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        phrases, least = cast(object, self.search_triggers), cast(object, self.relevance_threshold)
+        if phrases is not None:
+            listed = tuple(cast("Collection[object]", phrases)) if isinstance(phrases, list | tuple) else ()
+            if not listed or not all(isinstance(one, str) and any(map(str.isalnum, one)) for one in listed):
+                raise InvalidInput(
+                    f"search_triggers is {phrases!r:.200}; give a list of phrases, each with a word in it"
+                )
+            object.__setattr__(self, "search_triggers", listed)
+        number = isinstance(least, int | float) and not isinstance(least, bool)
+        if least is not None and not (number and 0 <= cast(float, least) <= 1):
+            raise InvalidInput(f"relevance_threshold is {least!r}; give a number from 0 to 1")
 
     def over(self, weaker: CrossSession) -> CrossSession:
         """The two combined: a value of `weaker` counts where this one has None."""
-        return CrossSession(
-            latest=weaker.latest if self.latest is None else self.latest,
-            triggers=weaker.triggers if self.triggers is None else self.triggers,
-            always=weaker.always if self.always is None else self.always,
-        )
+        return replace(weaker, **self._said())
 
     @property
     def recalls(self) -> bool:
@@ -43,12 +56,15 @@ class CrossSession:
 
     def to_json(self) -> str | None:
         """Its values that are not None, as the text of a JSON object; None if there are none."""
-        said = {way: value for way in WAYS if (value := getattr(self, way)) is not None}
+        said = self._said()
         return json.dumps(said) if said else None
 
     @classmethod
     def from_json(cls, text: str | None) -> CrossSession:
         return UNSAID if text is None else cls(**json.loads(text))
+
+    def _said(self) -> dict[str, Any]:
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) is not None}
 
 
 UNSAID = CrossSession()

@@ -230,8 +230,9 @@ class Conversation:
         nothing. By default the policy decides; `balanced` recalls from this conversation. `cross_session` says how the
         scope's other conversations are shown: "latest" (their newest digest, in the instructions), "triggers" and
         "always" (what is relevant in them, in front of the messages; with "triggers" only if the incoming message has
-        one of the setting `search_triggers`). Give several of these, or `()` for none; the default is the
-        conversation's value, then its agent's, then the setting. A policy that renders what is recalled, such as
+        one of the setting `search_triggers`). Give several of these, or `()` for none, or a `CrossSession`, which
+        may have phrases and a threshold of its own; the default is the conversation's value, then its agent's, then
+        the setting. A policy that renders what is recalled, such as
         `chunks`, needs neither. `facts` says whether the known facts about the conversation's subject are shown. The
         default is the setting `facts`; other settings say where facts stand and how much of the budget they may take.
 
@@ -493,12 +494,15 @@ class Conversation:
             _, begun = await committed(self._handle, unit, Changes(head=head, fire=fire))
         return begun[0] if begun else None
 
-    async def start_digests(self) -> list[int]:
+    async def start_digests(self, *, policy: PolicyLike | None = None) -> list[int]:
         """Start what is due by now, as an append does: where others appended under another policy, or where none was
-        started. Returns the ids of the digests that began or took effect, as `AppendResult.fired` has them; empty where
-        nothing is due, and while a digest is in progress."""
+        started. `policy` governs this call alone. Returns the ids of the digests that began or took effect, as
+        `AppendResult.fired` has them; empty where nothing is due, and while a digest is in progress."""
+        governing = self._services.usable(policy)
         head = await self._handle.head()  # erases what has expired
-        return [] if head.next_seq <= head.view_start else list(await refire(self._handle, round_may_end=True))
+        if head.next_seq <= head.view_start:
+            return []
+        return list(await refire(self._handle, governing, round_may_end=True))
 
     async def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
         """Retract the newest message and return its item; None when there is none that was not cleared.

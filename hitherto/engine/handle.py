@@ -105,7 +105,13 @@ class Handle:
     ) -> CrossSession:
         """How other conversations are shown: as the request says, else the conversation, its agent, the settings."""
         agent = head.agent_cross_session if defaults is None else defaults.cross_session
-        stored = head.cross_session.over(agent).over(cross_session_of(self.services.settings.cross_session))
+        settings = self.services.settings
+        otherwise = replace(
+            cross_session_of(settings.cross_session),
+            search_triggers=settings.search_triggers,
+            relevance_threshold=settings.relevance_threshold,
+        )
+        stored = head.cross_session.over(agent).over(otherwise)
         return stored if request is None else request.over(stored)
 
     async def defaults(self, head: Head) -> AgentDefaults:

@@ -40,7 +40,7 @@ from hitherto.engine.listing import (
     conversation_page,
     scope_page,
 )
-from hitherto.engine.log.erase_scope import ErasureReport, erase_all, resume_erasures
+from hitherto.engine.log.erase_scope import ErasureReport, erase_about, erase_all, resume_erasures
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.recall.arguments import (
     checked_kinds,
@@ -52,10 +52,11 @@ from hitherto.engine.recall.arguments import (
     checked_time,
     checked_words,
 )
+from hitherto.engine.recall.embedding import embedder_name
 from hitherto.engine.recall.indexer import Indexer, Wakeup
 from hitherto.engine.recall.recall import Hit, Recaller, RecallResult
 from hitherto.engine.runs import Runs
-from hitherto.engine.services import Services
+from hitherto.engine.services import MemorySettings, Services
 from hitherto.errors import DatabaseReadOnly, InvalidInput, InvalidScope, StoreError
 from hitherto.logs import logger
 from hitherto.ports.models.reranker import Reranker
@@ -152,14 +153,23 @@ class Memory:
         """
         return Conversation(self._services, id, scope=scope, policy=policy, subject=subject, recaller=self._recaller)
 
-    def _with(self, *, reranker: Reranker | None = None, **settings: Any) -> Memory:
-        """This memory with other settings of recall, for one agent of it. It is closed with this one."""
+    def with_reranker(self, reranker: Reranker) -> Memory:
+        """This memory, but what is found is put in order by `reranker`, which the caller closes. It is closed with this
+        one. A memory over HTTP raises InvalidInput: the service has the reranker."""
         made = copy.copy(self)
-        services = self._services
-        changed = services.settings.model_copy(update=settings)
-        made._services = replace(services, settings=changed, reranker=reranker or services.reranker)
+        made._services = replace(self._services, reranker=reranker)
         made._recaller = Recaller(made._services, Calls(made._services))
         return made
+
+    async def settings(self) -> MemorySettings:
+        """What applies in this memory where nothing else is said."""
+        settings, own = self._services.settings, self._services.embedder
+        return MemorySettings(
+            policy=policy_json(self._services.policy),
+            budget=settings.budget,
+            embedders=() if own is None else (settings.embedder, embedder_name(own)),
+            embedder_provider=None if own is None or own.local else settings.embedder_provider,
+        )
 
     async def recall(
         self,
@@ -326,6 +336,12 @@ class Memory:
         )
         await self._services.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
 
+    async def agent(self, id: str, *, tenant: str) -> AgentDefaults:
+        """What `configure_agent` has stored for an agent. Raises InvalidScope for an unusable name."""
+        return await self._services.store.defaults(
+            tenant=checked_name(tenant, "tenant"), agent=checked_name(id, "agent")
+        )
+
     async def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
         """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so
         (see `Conversation.configure`). Raises InvalidScope and InvalidInput."""
@@ -400,6 +416,18 @@ class Memory:
         """Erase everything of a tenant that is there now, likewise: all its users, its subjects, the defaults of its
         agents, and its name in the ledger. What is left of idempotency keys names it until their retention ends."""
         return await erase_all(self._services.store, tenant=checked_name(tenant, "tenant"), user=None)
+
+    async def erase_subject(self, tenant: str, subject: str) -> ErasureReport:
+        """Erase everything about a subject that is there now, of all users and agents: the conversations about it with
+        all that was derived from them, the facts about it (confirmed ones and those added by hand too), its name and
+        its members. Returns how much it was.
+
+        A conversation that was about it before, and is about something else now, stays, without the facts. If the
+        process ends meanwhile, erase it again; `wait_for_erasure` rebuilds the search index afterwards. Raises
+        InvalidScope for an unusable name.
+        """
+        of = {"tenant": checked_name(tenant, "tenant"), "subject": checked_name(subject, "subject")}
+        return await erase_about(self._services.store, **of)
 
     async def wait_for_erasure(self, *, tenant: str | None = None) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from

@@ -47,6 +47,18 @@ class Formats(Protocol):
     def read(self) -> ItemReader: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    """What applies in a memory where nothing else is said. `policy` is JSON text, None where `balanced` governs;
+    `budget` are the tokens of a context. `embedders` are the names of the embedder, as the setting has it and as the
+    ledger has it; none where words alone are compared. `embedder_provider` is None for an embedder in the process."""
+
+    policy: str | None
+    budget: int
+    embedders: tuple[str, ...]
+    embedder_provider: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Services:
     """The adapters of one memory. `canonical` counts the tokens for triggers and running sums (o200k_base). `counter`

@@ -190,6 +190,8 @@ OPERATIONS = (
         conversations  GET   /conversations  optional_scope
         recall         POST  /recall         repeatable
         around         POST  /around         repeatable
+        settings       GET   /settings
+        agent          GET   /agents/{agent}  id=agent
         """,
     ),
     *_operations(
@@ -206,6 +208,7 @@ OPERATIONS = (
         backlog            GET     /backlog
         erase_user         DELETE  /users/{user}
         erase_tenant       DELETE  /tenant
+        erase_subject      DELETE  /subjects/{subject}
         wait_for_erasure   POST    /wait/erasure        repeatable waits
         """,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,24 @@ def tools_in(path: Path | None) -> list[Any]:
     if not isinstance(found, list):
         raise InvalidInput(f"{path} has no list TOOLS; define one, of tools of the OpenAI Agents SDK")
     return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def digest_model(one: AgentConfiguration, given: Mapping[str, Any]) -> dict[str, str]:
+    """The settings with which the agent's own model makes the digests, as far as `given`, the settings that are set,
+    say nothing else. A key goes nowhere but to the address that it is for."""
+    from hitherto.other_systems.agent_service.providers import PROVIDERS
+
+    provider = PROVIDERS.get(one.provider)
+    if one.model is None or provider is None or given.get("model") == "extractive":
+        return {}
+    found = {} if "model" in given else {"model": one.model}
+    if not {"model_provider", "model_base_url"} & given.keys():
+        found |= {"model_provider": provider.kind, "model_base_url": provider.address}
+        if provider.kind == "azure" and "model_api_version" not in given:
+            found["model_api_version"] = provider.version
+        if "model_key" not in given and provider.key is not None:
+            found["model_key"] = provider.key
+    return found
 
 
 def _json(path: Path) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from hitherto.engine.conversation import Conversation
+from hitherto import Conversation
 from hitherto.errors import InvalidInput
 from hitherto.logs import logger
 

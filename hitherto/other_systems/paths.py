@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def paths(agents: AgentSetup | None = None) -> MorePaths:
-    """All of them. `agents` are those that run at /agent/run."""
+    """All of them. `agents` are those that run at /agent/run. Raises InvalidInput for one that could not answer."""
+    if agents is not None:
+        agents.check_runs()
     return MorePaths(add=_add_routes, lasting=agent_runs.RUNS, scope={"agents": agents})
 
 

@@ -8,11 +8,10 @@ from urllib.parse import quote
 from fastapi import Depends, Header, Request
 from starlette.datastructures import Headers
 
-from hitherto.core.scope import Scope
-from hitherto.http.operations import AGENT
-from hitherto.http.server.callers import Caller
-from hitherto.http.server.streams import UserHeader
+from hitherto import Scope
+from hitherto.http.server.callers import AGENT, USER, Caller
 
+UserHeader = Annotated[str | None, Header(alias=USER, description="The user, percent-encoded.")]
 AgentHeader = Annotated[
     str | None,
     Header(alias=AGENT, description="The agent, percent-encoded; without it, the first that the service runs."),

@@ -42,7 +42,6 @@ _BASELINE = (
     "runs",
     "keys",
     "functions",
-    "views",
     "across",
     "row_security",
     "server",

@@ -19,7 +19,7 @@ from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibi
 from hitherto.core.facts.queries import AddedFact
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import By, Costs
-from hitherto.core.log.conversations import ConversationInfo, ScopePart
+from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
 from hitherto.core.policy.policy import Policy
@@ -42,6 +42,7 @@ from hitherto.engine.log.append import AppendResult
 from hitherto.engine.log.erase_scope import ErasureReport
 from hitherto.engine.recall.recall import Hit, RecallResult
 from hitherto.engine.runs import RunList, Runs
+from hitherto.engine.services import MemorySettings
 from hitherto.engine.turn import Answer, Partial
 from hitherto.ports.models.compactor import Compactor
 from hitherto.ports.models.embedder import Embedder
@@ -67,6 +68,10 @@ class SyncMemory(SyncMemoryBase):
         return SyncConversation(
             self._background, lambda memory: memory.conversation(id, scope=scope, policy=policy, subject=subject)
         )
+
+    def settings(self) -> MemorySettings:
+        """What applies in this memory where nothing else is said. See `Memory.settings`."""
+        return self._run(lambda memory: memory.settings())
 
     def recall(
         self,
@@ -178,6 +183,11 @@ class SyncMemory(SyncMemoryBase):
             )
         )
 
+    def agent(self, id: str, *, tenant: str) -> AgentDefaults:
+        """What `configure_agent` has stored for an agent. Raises InvalidScope for an unusable name. See
+        `Memory.agent`."""
+        return self._run(lambda memory: memory.agent(id, tenant=tenant))
+
     def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
         """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so
         (see `Conversation.configure`). Raises InvalidScope and InvalidInput. See `Memory.configure_tenant`."""
@@ -252,6 +262,12 @@ class SyncMemory(SyncMemoryBase):
         agents, and its name in the ledger. What is left of idempotency keys names it until their retention ends. See
         `Memory.erase_tenant`."""
         return self._run(lambda memory: memory.erase_tenant(tenant))
+
+    def erase_subject(self, tenant: str, subject: str) -> ErasureReport:
+        """Erase everything about a subject that is there now, of all users and agents: the conversations about it with
+        all that was derived from them, the facts about it (confirmed ones and those added by hand too), its name and
+        its members. Returns how much it was. See `Memory.erase_subject`."""
+        return self._run(lambda memory: memory.erase_subject(tenant, subject))
 
     def wait_for_erasure(self, *, tenant: str | None = None) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
@@ -511,11 +527,12 @@ class SyncConversation(SyncPart[Conversation]):
         `Conversation.finish`."""
         return self._run(lambda conversation: conversation.finish())
 
-    def start_digests(self) -> list[int]:
+    def start_digests(self, *, policy: PolicyLike | None = None) -> list[int]:
         """Start what is due by now, as an append does: where others appended under another policy, or where none was
-        started. Returns the ids of the digests that began or took effect, as `AppendResult.fired` has them; empty where
-        nothing is due, and while a digest is in progress. See `Conversation.start_digests`."""
-        return self._run(lambda conversation: conversation.start_digests())
+        started. `policy` governs this call alone. Returns the ids of the digests that began or took effect, as
+        `AppendResult.fired` has them; empty where nothing is due, and while a digest is in progress. See
+        `Conversation.start_digests`."""
+        return self._run(lambda conversation: conversation.start_digests(policy=policy))
 
     def pop(self, *, policy: PolicyLike | None = None, model: str | None = None) -> Payload | None:
         """Retract the newest message and return its item; None when there is none that was not cleared. See

@@ -15,7 +15,7 @@ from hitherto import Memory, assistant, chunks, user
 from hitherto.http.operations import AGENT, POLICY, USER
 from hitherto.http.server.app import application
 from hitherto.other_systems.agent_service.providers import Provider
-from hitherto.other_systems.agent_service.setup import agent_setup
+from hitherto.other_systems.agent_service.setup import configure_agents
 from hitherto.other_systems.paths import paths
 from tests.conftest import SCOPE
 from tests.engine.test_verbs import rounds
@@ -81,7 +81,7 @@ async def check(memory: Memory, folder: Path, known: dict[str, object], *words: 
     parameters = (f"{json.dumps(name)} = {json.dumps(value)}" for name, value in known.items())
     settings.write_text("\n".join(["[parameters]", *parameters]))
     with Endpoint(lambda _: said("Hello.")) as model:
-        agents = agent_setup(
+        agents = configure_agents(
             memory,
             tenant=SCOPE.tenant,
             configurations=[{"agent_id": SCOPE.agent, "resources": ["memory"], "model": "big"}],

@@ -40,6 +40,18 @@ async def test_what_a_run_freed(agents: Agents) -> None:
     assert (events[-1].kind, events[-1].payload) == ("freed", {"tokens": freed[2]})
 
 
+async def test_a_strategy_that_is_asked_for_late_applies_at_once(agents: Agents) -> None:
+    """A conversation is long when `trim` is asked for: what is sent is what it would be with `trim` from the start."""
+    sent = list[list[str]]()
+    for name, before in (("late", None), ("early", trim(3, keep_turns=2))):
+        for at in range(10):
+            await agents(f"Question {at}", said("An answer."), name=name, policy=before)
+        await agents("Question 10", said("An answer."), name=name, policy=trim(3, keep_turns=2))
+        sent.append(texts(agents.asked[0]))
+    assert sent[0] == sent[1]
+    assert [one for one in sent[0] if "Question" in one] == ["Question 8", "Question 9", "Question 10"]
+
+
 async def test_what_summaries_free_is_counted_once(agents: Agents) -> None:
     freed, size = 0, 0
     for at in range(4):

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection, sql
 async def rows(url: str, query: str | sql.Composed) -> list[dict[str, Any]]:
     """The rows of a query, by column."""
     async with await AsyncConnection[Any].connect(
-        url, autocommit=True, options="-c search_path=hitherto"
+        url, autocommit=True, options="-c search_path=hitherto,other_systems"
     ) as connection:
         cursor = await connection.execute(query.encode() if isinstance(query, str) else query)
         if cursor.description is None:

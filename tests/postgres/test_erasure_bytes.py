@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 
 import hitherto
-from hitherto import Memory, Scope, assistant, token_threshold, user
+from hitherto import ErasureReport, Memory, Scope, assistant, token_threshold, user
 from hitherto.core.recall.terms import question_terms
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.providers.scripted.model import Scripted
@@ -133,3 +133,33 @@ async def test_of_an_erased_user_and_tenant(memory: Memory, database: str, whole
         assert "agent-wibble" not in after
         assert len(left) == 1, "what an idempotency key answered, until its retention ends"
     assert "beside." in after
+
+
+async def test_of_an_erased_subject(memory: Memory, database: str) -> None:
+    """Of all users; another subject, and what the users said besides, stay."""
+    told = list[int]()
+    for person in ("ann", "ben"):
+        scope = Scope(tenant="acme", user=person, agent="a")
+        chat = memory.conversation("of-quzzle", scope=scope, subject="legacy-quzzle", policy=POLICY)
+        await chat.append(user(f"{SECRET} sailed."), assistant(f"{SECRET} did."))
+        await memory.facts(scope, subject="legacy-quzzle").add(f"Sailed with {SECRET}.")
+        told.append((await memory.facts(scope, subject="boat").add("The boat is blue.")).id)
+        await memory.conversation("beside", scope=scope).append(user("Beside."), assistant("Yes."))
+    await memory.configure_subject(
+        tenant="acme", subject="legacy-quzzle", name=f"Aunt {SECRET}", members=["ann", "ben"]
+    )
+    await memory.wait_for_digests()
+    await memory.wait_for_index()
+    ann = Scope(tenant="acme", user="ann", agent="a")
+    await memory.conversation("more", scope=ann, subject="legacy-quzzle").context("What?", budget=4_000, facts=True)
+    report = await memory.erase_subject("acme", "legacy-quzzle")
+    assert (report.conversations, report.messages, report.facts) == (2, 4, 2)
+    await memory.wait_for_digests()
+    await memory.wait_for_erasure()
+    assert await memory.subject("legacy-quzzle", tenant="acme") is None
+    after = await dump(database)
+    assert [mark for mark in marks(SECRET) if mark in after] == []
+    assert "legacy-quzzle" not in after
+    assert [one.id for one in await memory.facts(ann, subject="boat").list()] == told[:1]
+    assert "beside." in after
+    assert await memory.erase_subject("acme", "legacy-quzzle") == ErasureReport()

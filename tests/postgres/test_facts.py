@@ -21,6 +21,7 @@ from hitherto.core.facts.queries import FactFilter
 from hitherto.core.log.append import extended
 from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact, NotFound
+from hitherto.other_systems.views import create_views
 from hitherto.store.store import Store
 from tests.patience import PATIENCE
 from tests.postgres.asking import rows
@@ -421,6 +422,7 @@ async def test_the_third_seeds_table_shows_what_is_known(store: Store, database:
     await store.facts.change(SCOPE, second, SHARE)
     await take_back(store, "conv_1", 1)
     await store.facts.add(SCOPE, THE_USER, new("Fences."))
+    await create_views(database)
     found = await rows(database, "select * from legacy_facts order by id")
     assert list(found[0]) == [
         *("id", "legacy_id", "user_id", "category", "content", "visibility", "source_conversation_id"),

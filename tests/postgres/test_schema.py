@@ -17,6 +17,7 @@ from hitherto.core.digests.digest import Item
 from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.run import EventKind
 from hitherto.errors import DatabaseUnavailable, SchemaMismatch, StoreError
+from hitherto.other_systems.views import create_views
 from hitherto.store import schema
 from hitherto.store.row_security import roles
 from hitherto.store.store import Store
@@ -90,7 +91,7 @@ class TestOpening:
         await store.aclose()
         assert await rows(empty, "select version_num from alembic_version") == [{"version_num": schema.revisions()[-1]}]
         tables = await rows(empty, "select relname from pg_class where relnamespace = 'hitherto'::regnamespace")
-        assert {"conversation", "message", "digest", "receipt", "memory"} <= {row["relname"] for row in tables}
+        assert {"conversation", "message", "digest", "receipt"} <= {row["relname"] for row in tables}
 
     async def test_opening_again_changes_nothing(self, empty: str) -> None:
         await opened(empty)
@@ -195,7 +196,8 @@ class TestTablesOfOthers:
         await write(store, "c", *dialogue(1))
         assert (await head_of(store, "c")).next_seq == 2
         await store.aclose()
-        found = await rows(empty, "select conversation_id, seq from hitherto.agent_messages order by seq")
+        await create_views(empty)
+        found = await rows(empty, "select conversation_id, seq from other_systems.agent_messages order by seq")
         assert found == [{"conversation_id": "c", "seq": 0}, {"conversation_id": "c", "seq": 1}]
 
 
@@ -370,7 +372,7 @@ class TestKeys:
 
 
 class TestSeedQueries:
-    """The first seed's queries run as they are, with search_path = hitherto."""
+    """The first seed's queries run as they are, with search_path = other_systems."""
 
     def test_they_are_the_seeds(self) -> None:
         if not SEED.exists():
@@ -398,6 +400,7 @@ class TestSeedQueries:
         made["other"] = await digested(store, "other", 0, 3)
         await clear(store, "other")
         await store.aclose()
+        await create_views(database)
         return database, made
 
     async def test_history_with_the_chain(self, filled: tuple[str, dict[str, int]]) -> None:

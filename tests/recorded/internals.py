@@ -24,8 +24,8 @@ from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.acceptance.family import Says, listener
-from tests.acceptance.seeds.compacting import ScriptedCompactor
 from tests.databases import Databases, OpenStore, Server
+from tests.other_systems.session_strategies.compacting import ScriptedCompactor
 
 __all__ = ["Backend", "BudgetExceeded", "Says", "doubles", "on", "stores"]
 

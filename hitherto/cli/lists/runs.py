@@ -18,7 +18,6 @@ from hitherto.core.run import Run, RunEvent
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import NotFound
-from hitherto.other_systems.session_strategies.run_events import run_json
 
 _GONE = "erased with a message of the run"
 _AGENT = "Name the agent that ran with --agent."
@@ -45,7 +44,7 @@ def runs(
             target.database, lambda memory: memory.runs(target.scope).list(id, before=before, limit=limit)
         )
         if as_json:
-            output.print_json({"conversation": id, "runs": [run_json(one) for one in found]})
+            output.print_json({"conversation": id, "runs": [_run_json(one) for one in found]})
         elif found:
             output.show(_runs_table(found))
         else:
@@ -63,7 +62,7 @@ def runs(
 
     one, events = with_memory(target.database, work)
     if as_json:
-        output.print_json({"run": run_json(one), "events": [_event_json(event) for event in events]})
+        output.print_json({"run": _run_json(one), "events": [_event_json(event) for event in events]})
         return
     output.show(_runs_table([one]), "", _events_table(events))
     if events and events[-1].no + 1 < one.events:
@@ -96,6 +95,11 @@ def _events_table(events: Sequence[RunEvent]) -> Table:
         Column("payload", [cut(text) for text in told], prose=True),
     ]
     return fitted(None, columns)
+
+
+def _run_json(run: Run) -> dict[str, Any]:
+    told = output.attributes(run, "status", "strategy", "start", "end", "freed", "events", "started_at", "ended_at")
+    return {"id": str(run.id), "memory_injection": run.injection, **told}
 
 
 def _event_json(event: RunEvent) -> dict[str, Any]:

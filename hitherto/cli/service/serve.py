@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.service.worker import LogFormat, open_memory
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
-from hitherto.other_systems.agent_files import configuration_in, tools_in
+from hitherto.other_systems.agent_files import configuration_in, digest_model, tools_in
 from hitherto.other_systems.settings_aliases import AliasedSettings
 from hitherto.settings import Settings
 from hitherto.watching import watch_of
@@ -54,6 +54,9 @@ def serve(
     other_systems: Annotated[
         bool, typer.Option("--other-systems", help="Serve the paths of other systems too, for clients that call them.")
     ] = False,
+    policy: options.Policy = None,
+    model: options.Model = None,
+    model_base_url: options.ModelBaseUrl = None,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Leave digests and indexing to `hitherto worker`.")
     ] = False,
@@ -67,13 +70,18 @@ def serve(
     keys). The service makes digests too, unless workers do. On SIGTERM or Ctrl-C it ends the requests in progress
     within the grace, then its digests within as long again, and exits with 0.
     """
-    settings = (AliasedSettings if other_systems else Settings).load(
-        database=database,
-        host=host,
-        port=port,
-        require_keys=require_keys or None,
-        worker=False if no_worker else None,
-    )
+    kind = AliasedSettings if other_systems else Settings
+    given: dict[str, Any] = {
+        "database": database,
+        "policy": policy,
+        "model": model,
+        "model_base_url": model_base_url,
+        "host": host,
+        "port": port,
+        "require_keys": require_keys or None,
+        "worker": False if no_worker else None,
+    }
+    settings = kind.load(**given)
     try:
         import uvloop
 
@@ -83,6 +91,8 @@ def serve(
     if (agent or tools) and not other_systems:
         raise InvalidInput("agents run at /agent/run, which is a path of another system: add --other-systems")
     configurations = [configuration_in(file) for file in agent or []]
+    if configurations:
+        settings = kind.load(**given | digest_model(configurations[0], settings.model_dump(exclude_unset=True)))
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
     uvloop.run(_serve(settings, listening(settings), configurations, tools, other_systems=other_systems))
 
@@ -117,6 +127,6 @@ def _more_paths(memory: Memory, configurations: Sequence[AgentConfiguration], to
 
     if not configurations:
         return paths()
-    from hitherto.other_systems.agent_service.setup import agent_setup
+    from hitherto.other_systems.agent_service.setup import configure_agents
 
-    return paths(agent_setup(memory, tenant=LOCAL_TENANT, configurations=configurations, tools=tools_in(tools)))
+    return paths(configure_agents(memory, tenant=LOCAL_TENANT, configurations=configurations, tools=tools_in(tools)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hitherto.core.facts.fact import fact_line
 from hitherto.core.plain_text import plain
 
 HEADING = "Known facts about {name} from conversations:"
@@ -38,7 +39,7 @@ class FactLine:
     @property
     def text(self) -> str:
         """Always one line."""
-        return f"- [{plain(self.category)}] {plain(self.content)} {'(shared)' if self.shared else '(personal)'}"
+        return fact_line(self.category, self.content, shared=self.shared)
 
 
 def block(name: str, lines: Sequence[FactLine]) -> str:

@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from hitherto.core.log.message import JsonObject
 from hitherto.core.normalization import normalized
+from hitherto.core.plain_text import plain
 
 CATEGORIES = ("personality", "hobby", "relationship", "milestone", "occupation", "preference", "habit", "other")
 """The default categories; an application may define others (the setting `fact_categories`)."""
@@ -114,6 +115,15 @@ class Fact:
     ended_at: datetime | None = None
     superseded_by: int | None = None
     evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """It as a prompt says it, always on one line."""
+        return fact_line(self.category, self.content, shared=self.visibility is Visibility.SHARED)
+
+
+def fact_line(category: str, content: str, *, shared: bool) -> str:
+    return f"- [{plain(category)}] {plain(content)} ({'shared' if shared else 'personal'})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,16 +128,17 @@ def recall_queries(
                     min_score=0.0,
                 )
             )
-    asks = triggered(question, settings.search_triggers) is not None
+    phrases = crossing.search_triggers or ()
+    asks = triggered(question, phrases) is not None
     if crossing.always or (crossing.triggers and asks):
         found.append(
             RecallQuery(
                 why=RecallReason.CROSS_SESSION,
-                question=without(question, settings.search_triggers) if asks else question,
-                newest=asks and not question_terms(without(question, settings.search_triggers)).telling,
+                question=without(question, phrases) if asks else question,
+                newest=asks and not question_terms(without(question, phrases)).telling,
                 criteria=SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id),
                 limit=settings.cross_session_limit,
-                min_score=settings.relevance_threshold,
+                min_score=crossing.relevance_threshold or 0.0,
             )
         )
     if asked is not None and question_terms(question).telling:

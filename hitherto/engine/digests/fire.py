@@ -129,11 +129,11 @@ async def committed(handle: Handle, unit: Unit, changes: Changes) -> tuple[tuple
     return ids, begun
 
 
-async def refire(handle: Handle, *, round_may_end: bool = False) -> tuple[int, ...]:
+async def refire(handle: Handle, request: Policy | None = None, *, round_may_end: bool = False) -> tuple[int, ...]:
     """Fire the stages that are due in a conversation, such as one of which digests were superseded. Returns the ids of
     what fired."""
     async with handle.services.store.write(handle.scope, handle.id) as unit:
-        policy, _ = handle.governing(unit.head, None)
+        policy, _ = handle.governing(unit.head, request)
         head, fire = await fired(handle, policy, unit.head, unit, round_may_end=round_may_end)
         if not fire:
             return ()

@@ -42,6 +42,21 @@ async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureRe
     )
 
 
+async def erase_about(store: Store, *, tenant: str, subject: str) -> ErasureReport:
+    """See `Memory.erase_subject`."""
+    documents, facts = await store.kept_about(tenant=tenant, subject=subject)
+    conversations = messages = 0
+    for scope, conversation, ref in await store.conversations_about(tenant=tenant, subject=subject):
+        began = time.perf_counter()
+        async with store.write(scope, conversation) as unit:
+            if unit.head.ref == ref and unit.head.subject == subject:
+                conversations, messages = conversations + 1, messages + unit.head.next_seq
+                await unit.delete(facts=True)
+        await asyncio.sleep(_REST * (time.perf_counter() - began))
+    await store.erase_subject(tenant=tenant, subject=subject)
+    return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)
+
+
 async def resume_erasures(store: Store, tenant: str | None = None) -> None:
     """Go on with the erasures, of any tenant or of one, that a process has begun and not ended."""
     for one in await store.erasures():

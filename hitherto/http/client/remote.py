@@ -31,6 +31,7 @@ from hitherto.errors import Forbidden, InvalidInput, ServiceUnavailable, TimedOu
 from hitherto.http.client.service import PATIENT, Service, in_path, scope_headers
 from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
 from hitherto.http.shapes import argument_to_json
+from hitherto.ports.models.reranker import Reranker
 
 Class = TypeVar("Class", bound=type)
 
@@ -122,6 +123,9 @@ class RemoteMemory(Memory):
 
     def facts(self, scope: Scope, *, subject: str | None = None, all_agents: bool = False) -> Facts:
         return RemoteFacts(self._service, scope, subject, all_agents=all_agents)
+
+    def with_reranker(self, reranker: Reranker) -> Memory:
+        _refuse("putting what is found in order (the setting reranker)")
 
     def keys(self, tenant: str) -> Keys:
         _refuse("making and listing keys")

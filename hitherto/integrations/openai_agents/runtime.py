@@ -110,12 +110,15 @@ async def run_agent(
     agent = spec.agent()
     model = spec.model if isinstance(spec.model, str) else getattr(spec.model, "model", None)
 
-    async def planned(opened: Memory) -> _Plan:
+    async def planned(opened: Memory) -> tuple[_Plan, list[int]]:
         chat = opened.conversation(conversation, scope=scope)
-        return await _planned(chat, spec, asked, request=request, crossing=crossing, budget=budget)
+        plan = await _planned(chat, spec, asked, request=request, crossing=crossing, budget=budget)
+        # What was said under another policy may be due under this one.
+        return plan, await chat.start_digests(policy=plan.policy)
 
-    plan = await home.arun(planned)
+    plan, fired = await home.arun(planned)
     recorded = _Recorded(home, scope, conversation, on_event)
+    recorded.fired += fired
     try:
         recorder = await uninterrupted(recorded.begin(plan))
         session = _RunSession(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from agents import Agent, RunContextWrapper, SessionSettings, TResponseInputItem
@@ -19,7 +20,7 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation, wait_for_digests
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
-from hitherto.errors import ConcurrentWrite, InvalidInput, InvalidScope
+from hitherto.errors import ConcurrentWrite, Forbidden, InvalidInput, InvalidScope, StoreError
 from hitherto.integrations.openai_agents.arguments import checked_items, checked_limit, checked_seconds
 from hitherto.integrations.openai_agents.compaction import Clears, Snapshot, replaced_suffix
 from hitherto.integrations.openai_agents.encrypted import sealed, unsealed
@@ -88,6 +89,7 @@ class HithertoSession:
         self._own = BackgroundMemory(memory) if isinstance(memory, Opening) else None
         self._home = self._own or _home(memory)
         self._clears = Clears()
+        self._looked = set[Scope]()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -107,6 +109,11 @@ class HithertoSession:
         async def shown(conversation: Conversation) -> list[Payload]:
             if newest == 0:
                 return []
+            if self.policy is not None and conversation.scope not in self._looked:
+                # What was said before, under another policy, may be due under this one.
+                self._looked.add(conversation.scope)
+                with suppress(StoreError, Forbidden):  # who may only read goes on reading
+                    await conversation.start_digests(policy=self.policy)
             if self._wait > 0:
                 await wait_for_digests(conversation, self._wait)
             # Outside of a run, no model is sent them.

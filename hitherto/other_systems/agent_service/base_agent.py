@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Literal, TypeVar, cast
 
-from hitherto.core.cross_session import CrossSession
-from hitherto.core.log.message import CHAT
-from hitherto.core.policy.policy import Policy, policy_json
-from hitherto.core.policy.presets import none, token_threshold
-from hitherto.core.scope import Scope
-from hitherto.engine.conversation import Conversation
-from hitherto.engine.memory import Memory
+from hitherto import (
+    Conversation,
+    CrossSession,
+    Memory,
+    MemorySettings,
+    Policy,
+    Scope,
+    assistant,
+    none,
+    policy_of,
+    system,
+    token_threshold,
+    user,
+)
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.logs import logger
 from hitherto.other_systems.agent_service.knowledge_base import KnowledgeBaseResource
 from hitherto.other_systems.agent_service.setup import AgentSetup, current
-from hitherto.wire import codec
-from hitherto.wire.chat import assistant, system, user
 
 log = logger("hitherto.agents")
 
 Resource = TypeVar("Resource")
 
-_CHAT = codec(CHAT)
+_CHAT: Literal["openai.chat"] = "openai.chat"
 
 _MAKERS = {"user": user, "assistant": assistant, "system": system}
 
@@ -31,6 +36,10 @@ _MAKERS = {"user": user, "assistant": assistant, "system": system}
 class BaseAgent:
     """An agent with the id of its configuration, for one user and one session. It has a `memory` and a
     `knowledge_base` once `initialize` has returned, if its configuration lists them; else they are None.
+
+    `policy` and `cross_session` are what its configuration comes to: they hold for a session that says nothing of its
+    own, where `Memory.configure_agent` has stored nothing for the agent. With the policy None the memory's applies.
+    Nothing of them is stored: another process may have another configuration.
 
     Raises InvalidScope for an unusable id, NotFound for an agent that is not configured, InvalidInput before
     `configure_agents`, unless a `setup` is given.
@@ -43,11 +52,15 @@ class BaseAgent:
         self.scope = Scope(tenant=self._setup.tenant, user=user_id, agent=agent_id)
         self.memory: Conversation | None = None
         self.knowledge_base: KnowledgeBaseResource | None = None
+        self.policy: Policy | None = None
+        self.cross_session = CrossSession()
+        self._settings: MemorySettings | None = None
         self._missing: Exception | None = InvalidInput(f"the agent {agent_id!r} is not initialized; await initialize()")
 
     async def initialize(self) -> None:
         """Make the resources that the configuration lists. One that is unavailable is logged and left out; a
         configuration that cannot be used raises InvalidInput."""
+        self._settings = await self._available("settings of the memory", self._memory.settings)
         if self.wants_knowledge_base():
             self.knowledge_base = await self._available("knowledge base", self.create_knowledge_base)
         if self.wants_memory():
@@ -64,25 +77,11 @@ class BaseAgent:
         return "knowledge_base" in self.configuration.resources
 
     async def create_memory(self) -> Conversation:
-        """The session as a conversation; the configured compression is stored as the agent's policy, with a setup that
-        goes by what is stored (`stored_first`) only where there is none. Where nothing is configured and the setting
-        `policy` is, the agent has none of its own. Raises StoreError where the database is away."""
+        """The session as a conversation. Raises StoreError where the database is away."""
         memory = self._memory
-        services, made = memory._services, self._policy  # pyright: ignore[reportPrivateUsage] — agents are part of Hitherto
-        stored = await services.store.defaults(tenant=self.scope.tenant, agent=self.agent_id)
-        crosses = self._crosses if self._crosses or stored.cross_session.triggers else None
-        policy, crossing = policy_json(made), CrossSession(triggers=crosses)
-        if self._setup.stored_first:
-            policy, crossing = stored.policy or policy, stored.cross_session.over(crossing)
-        else:
-            crossing = crossing.over(stored.cross_session)
-        if (stored.policy, stored.cross_session) != (policy, crossing):
-            await memory.configure_agent(
-                tenant=self.scope.tenant,
-                agent=self.agent_id,
-                policy=None if policy == stored.policy else made or "",
-                cross_session=crossing,
-            )
+        stored = await memory.agent(self.agent_id, tenant=self.scope.tenant)
+        self.policy = policy_of(stored.policy) or await self._configured(memory)
+        self.cross_session = stored.cross_session.over(self._crosses)
         return memory.conversation(self.session_id, scope=self.scope)
 
     async def create_knowledge_base(self) -> KnowledgeBaseResource:
@@ -103,11 +102,11 @@ class BaseAgent:
         if self.memory is None:
             return []
         try:
-            items = await self.memory.items(wire=CHAT)
+            items = await self.memory.items(wire=_CHAT, policy=await self.governing())
         except Exception:  # the application goes on without its memory
             log.exception("The memory of %s could not be loaded", self.agent_id, conversation=self.session_id)
             return []
-        said = [(str(item.get("role")), _CHAT.spoken(_CHAT.read(item))) for item in items]
+        said = [(str(item.get("role")), _text(item.get("content"))) for item in items]
         return [{"role": role, "content": text} for role, text in said if role in _MAKERS and text]
 
     async def save_memory(self, role: str, content: str) -> None:
@@ -118,9 +117,14 @@ class BaseAgent:
         if make is None:
             raise InvalidInput(f"role is {role!r}; give one of {', '.join(_MAKERS)}")
         if self.memory is not None:
-            await self.memory.append(make(content))
+            await self.memory.append(make(content), policy=await self.governing())
         elif self._missing is not None:
             raise self._missing
+
+    async def governing(self) -> Policy | None:
+        """The policy to be asked for in the session: None where it has one of its own."""
+        head = None if self.memory is None else await self.memory.head()
+        return self.policy if head is None or head.policy is None else None
 
     async def cleanup(self) -> None:
         """Release what the agent holds. What it remembers stays."""
@@ -130,28 +134,27 @@ class BaseAgent:
 
     @property
     def _model(self) -> str:
-        model = self.configuration.model or self._setup.model
-        if model is None:
-            raise InvalidInput(
-                f"the configuration of {self.agent_id!r} names no model; add one, or say it once for all: "
-                "configure_agents(model=…)"
-            )
-        return model
+        return self._setup.model_of(self.configuration)
 
     @property
-    def _crosses(self) -> bool:
+    def _crosses(self) -> CrossSession:
         config = self.configuration.resource_config.knowledge_base
-        return self.wants_knowledge_base() and config.enable_cross_session_context
+        if not (self.wants_knowledge_base() and config.enable_cross_session_context):
+            return CrossSession()
+        phrases = tuple(config.search_triggers) or None
+        return CrossSession(triggers=True, search_triggers=phrases, relevance_threshold=config.relevance_threshold)
 
     @property
     def _memory(self) -> Memory:
         made = self.knowledge_base
         return self._setup.memory if made is None or made.memory is None else made.memory
 
-    @property
-    def _policy(self) -> Policy | None:
+    async def _configured(self, memory: Memory) -> Policy | None:
         resources = self.configuration.resource_config
-        if "memory" not in resources.model_fields_set and self._memory._services.policy is not None:  # pyright: ignore[reportPrivateUsage]
+        if (
+            "memory" not in resources.model_fields_set
+            and (self._settings or await memory.settings()).policy is not None
+        ):
             return None
         compression, pieces = resources.memory.compression, resources.knowledge_base
         if not compression.enabled:
@@ -174,3 +177,10 @@ class BaseAgent:
             self._missing = error
             log.exception("The %s of %s is not available; the agent goes on without it", what, self.agent_id)
             return None
+
+
+def _text(content: object) -> str:
+    """The words of an item in OpenAI chat shape, without calls and images."""
+    parts = cast("list[object]", content) if isinstance(content, list) else [{"text": content}]
+    words = [cast("dict[str, object]", part).get("text") for part in parts if isinstance(part, dict)]
+    return "\n".join(one for one in words if isinstance(one, str))

@@ -10,9 +10,17 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hitherto.core.recall.trigger_phrases import TRIGGERS
-from hitherto.core.scope import checked_name
+from hitherto import Scope
 from hitherto.errors import InvalidInput
+
+SEARCH_TRIGGERS = (
+    "what did we discuss",
+    "previous conversation",
+    "last time",
+    "remind me",
+    "we mentioned",
+    "earlier you said",
+)
 
 _MOST = 10**9
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -51,7 +59,7 @@ class KnowledgeBaseConfiguration(_Part):
     embedding_model: _Name | None = None
     enable_cross_session_context: bool = False
     relevance_threshold: float = Field(default=0.7, ge=0, le=1)
-    search_triggers: list[_Name] = Field(default=list(TRIGGERS), max_length=1_000)
+    search_triggers: list[_Name] = Field(default=list(SEARCH_TRIGGERS), max_length=1_000)
     rerank_provider: _Name | None = None
     rerank_model: _Name | None = None
 
@@ -111,7 +119,7 @@ class AgentConfiguration(_Part):
             named = cast("Mapping[str, object]", value).get("agent_id")
             whose = f" of {named[:80]!r}" if isinstance(named, str) and named else ""
             raise InvalidInput(f"{where}{whose}: {_told(error, cls)}") from None
-        checked_name(found.agent_id, "agent_id")
+        Scope(tenant="-", user="-", agent=found.agent_id)  # which refuses what is no name
         return found
 
 

@@ -13,7 +13,6 @@ from hitherto.errors import (
     ModelRejected,
     ModelUnavailable,
 )
-from hitherto.providers.endpoints.retry_after import retry_after
 
 
 def failure_of(error: BaseException) -> HithertoError | None:  # noqa: PLR0911 (a case each)
@@ -24,10 +23,10 @@ def failure_of(error: BaseException) -> HithertoError | None:  # noqa: PLR0911 (
         case APIConnectionError():
             return ModelUnavailable("the agent's model did not answer; see whether its endpoint can be reached")
         case APIStatusError(status_code=429):
-            wait = retry_after(error.response.headers)
+            wait = _seconds(error)
             return ModelRateLimited("the agent's model takes no more requests for now (429)", retry_after=wait)
         case APIStatusError(status_code=status) if status in (408, 409) or status >= 500:
-            wait = retry_after(error.response.headers)
+            wait = _seconds(error)
             return ModelUnavailable(f"the agent's model is failing ({status}); try again later", retry_after=wait)
         case APIStatusError(status_code=status):
             return ModelRejected(f"the agent's model refused the request ({status}); the run's last event says why")
@@ -40,3 +39,8 @@ def failure_of(error: BaseException) -> HithertoError | None:  # noqa: PLR0911 (
             )
         case _:
             return None
+
+
+def _seconds(error: APIStatusError) -> float | None:
+    told = error.response.headers.get("Retry-After", "")
+    return float(told) if told.isdecimal() else None

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hitherto.core.scope import Scope
-from hitherto.engine.memory import Memory
-from hitherto.engine.recall.embedding import embedder_name
-from hitherto.engine.services import Services
+from hitherto import Memory, MemorySettings, Scope
 from hitherto.errors import InvalidInput, InvalidSettings
 from hitherto.integrations.document_tools import DocumentTools
+from hitherto.logs import logger
 from hitherto.other_systems.agent_service.configuration import KnowledgeBaseConfiguration
 from hitherto.other_systems.agent_service.providers import Provider, text_model
 from hitherto.other_systems.agent_service.setup import current
 from hitherto.ports.models.model import Model
 from hitherto.providers.chat_model_reranker import ChatModelReranker
-from hitherto.providers.names.embedders import NONE, WORDLLAMA
+
+log = logger("hitherto.agents")
+
+_LONGEST = 60.0
+"""Seconds: the memory's setting `reranker_timeout` ends an answer before."""
 
 
 class KnowledgeBaseResource:
@@ -55,27 +57,27 @@ class KnowledgeBaseResource:
         self._rerank = provider, model
 
     async def initialize(self) -> None:
-        """Make it ready, on the memory that was given or that of `configure_agents`. Raises InvalidSettings for another
-        embedder than the memory's, InvalidInput before `configure_agents`."""
-        memory, config = self._given or current().memory, self.config
-        services = memory._services  # pyright: ignore[reportPrivateUsage] — part of Hitherto
-        self._check_embedder(services)
-        reranker = None
+        """Make it ready, on the memory that was given or that of `configure_agents`. On a memory over HTTP only the
+        service's own reranker puts in order what is found, which is logged. Raises InvalidSettings for another
+        embedder than the memory's, InvalidInput before `configure_agents`, and where the reranker has no address or
+        key."""
+        memory = self._given or current().memory
+        self._check_embedder(await memory.settings())
         if self._rerank is not None:
             self._model = text_model(*self._rerank)
-            reranker = ChatModelReranker(self._model, timeout=services.settings.reranker_timeout)
-        self.memory = memory._with(  # pyright: ignore[reportPrivateUsage]
-            reranker=reranker,
-            search_triggers=tuple(config.search_triggers),
-            relevance_threshold=config.relevance_threshold,
-        )
+            try:
+                memory = memory.with_reranker(ChatModelReranker(self._model, timeout=_LONGEST))
+            except InvalidInput as error:
+                log.warning("The reranker of %s is not used: %s", self.name, error)
+        self.memory = memory
 
-    def _check_embedder(self, services: Services) -> None:
-        (provider, model), there = self._embedding, _embedders(services)
+    def _check_embedder(self, settings: MemorySettings) -> None:
+        (provider, model), there = self._embedding, settings.embedders or ("none",)
         if model is not None:
             same, asked = model in there, f"the embedding model {model!r}"
         elif provider is not None:
-            same, asked = provider.kind == _provider(services), f"an embedder of {provider.kind!r}, and names no model"
+            same = provider.kind == settings.embedder_provider
+            asked = f"an embedder of {provider.kind!r}, and names no model"
         else:
             return
         if not same:
@@ -103,15 +105,3 @@ class KnowledgeBaseResource:
         if self.memory is None or self._scope is None:
             raise InvalidInput(f"{self.name} is not ready; call initialize() first, and give it a scope")
         return DocumentTools(self.memory, self._scope)
-
-
-def _embedders(services: Services) -> list[str]:
-    """The names of the memory's embedder."""
-    own = services.embedder
-    return ["none"] if own is None else [services.settings.embedder, embedder_name(own)]
-
-
-def _provider(services: Services) -> str | None:
-    """The provider of the memory's embedder; None for one that computes in this process."""
-    settings = services.settings
-    return None if settings.embedder in (WORDLLAMA, NONE) else settings.embedder_provider

@@ -32,23 +32,56 @@ class Provider:
         if self.kind not in ("openai", "azure", "ollama"):
             raise InvalidInput(f"the kind of a provider is {self.kind!r}; give openai, azure or ollama")
 
+    @property
+    def address(self) -> str:
+        """Where requests go. Raises InvalidInput where nothing says it."""
+        match self.kind:
+            case "openai":
+                return self.base_url or _variable("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+            case "azure":
+                found = self.base_url or _variable("AZURE_OPENAI_ENDPOINT")
+                if found is None:
+                    raise InvalidInput(
+                        "the provider cannot be used: it has no base_url, and AZURE_OPENAI_ENDPOINT is not set"
+                    )
+                return found
+            case "ollama":
+                return self.base_url or _variable("OLLAMA_BASE_URL") or LOCAL_URL
+
+    @property
+    def key(self) -> str | None:
+        """The key that goes there."""
+        match self.kind:
+            case "openai":
+                return self.api_key or _variable("OPENAI_API_KEY")
+            case "azure":
+                return self.api_key or _variable("AZURE_OPENAI_API_KEY")
+            case "ollama":
+                return self.api_key or "ollama"
+
+    @property
+    def version(self) -> str:
+        """The version of Azure's API."""
+        return self.api_version or _variable("OPENAI_API_VERSION") or "2024-10-21"
+
+    def check(self) -> None:
+        """Raises InvalidInput where no request could be made, for want of a key or an address."""
+        if self.key is None and not (self.kind == "azure" and _variable("AZURE_OPENAI_AD_TOKEN")):
+            raise InvalidInput(f"the provider {self.kind!r} has no api_key, and the environment has none for it")
+        _ = self.address
+
     def client(self) -> AsyncOpenAI:
         """A client, to be closed. Raises InvalidInput where something is missing."""
         try:
-            match self.kind:
-                case "openai":
-                    return AsyncOpenAI(base_url=self.base_url, api_key=self.api_key)
-                case "azure":
-                    version = self.api_version or os.environ.get("OPENAI_API_VERSION", "2024-10-21")
-                    endpoint = self.base_url or os.environ.get("AZURE_OPENAI_ENDPOINT")
-                    if not endpoint:
-                        raise ValueError("it has no base_url, and AZURE_OPENAI_ENDPOINT is not set")
-                    return AsyncAzureOpenAI(azure_endpoint=endpoint, api_key=self.api_key, api_version=version)
-                case "ollama":
-                    url = self.base_url or os.environ.get("OLLAMA_BASE_URL", LOCAL_URL)
-                    return AsyncOpenAI(base_url=url, api_key=self.api_key or "ollama")
-        except (OpenAIError, ValueError) as error:  # for a key or an address that is missing
+            if self.kind == "azure":
+                return AsyncAzureOpenAI(azure_endpoint=self.address, api_key=self.key, api_version=self.version)
+            return AsyncOpenAI(base_url=self.address, api_key=self.key)
+        except (OpenAIError, ValueError) as error:  # for a key that is missing
             raise InvalidInput(f"the provider cannot be used: {error}") from None
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(name) or None
 
 
 def chat_model(client: AsyncOpenAI, name: str) -> Model:
@@ -57,19 +90,17 @@ def chat_model(client: AsyncOpenAI, name: str) -> Model:
 
 
 def text_model(provider: Provider, name: str) -> TextModel:
-    """A model that a reranker can ask; close it with `aclose`. Raises InvalidSettings."""
+    """A model that a reranker can ask, where the provider's client is; close it with `aclose`. Raises InvalidInput
+    where something is missing, InvalidSettings for an unusable address."""
+    provider.check()
+    address, key = provider.address, provider.key
     match provider.kind:
         case "openai":
-            return OpenAICompatible(
-                model=name, base_url=provider.base_url, api_key=provider.api_key, timeout=60.0, input_limit=100_000
-            )
+            return OpenAICompatible(model=name, base_url=address, api_key=key)
         case "azure":
-            endpoint = provider.base_url or os.environ.get("AZURE_OPENAI_ENDPOINT", "")
-            key = provider.api_key or os.environ.get("AZURE_OPENAI_API_KEY")
-            return AzureOpenAI(model=name, base_url=endpoint, api_version=provider.api_version, api_key=key)
+            return AzureOpenAI(model=name, base_url=address, api_version=provider.version, api_key=key)
         case "ollama":
-            url = provider.base_url or os.environ.get("OLLAMA_BASE_URL")
-            return Ollama(model=name, base_url=url, api_key=provider.api_key)
+            return Ollama(model=name, base_url=address, api_key=key)
 
 
 PROVIDERS: dict[str, Provider] = {

@@ -9,8 +9,7 @@ from typing import Any
 
 from agents import Tool
 
-from hitherto.core.scope import checked_name
-from hitherto.engine.memory import Memory
+from hitherto import Memory, Scope
 from hitherto.errors import InvalidInput, NotFound
 from hitherto.other_systems.agent_service.configuration import AgentConfiguration, nearest, read_folder
 from hitherto.other_systems.agent_service.providers import PROVIDERS, Provider
@@ -20,8 +19,7 @@ KNOWLEDGE_BASE_TOOLS = ("search_knowledge_base", "list_documents")
 
 @dataclass
 class AgentSetup:
-    """What `configure_agents` is told. With `stored_first`, what is stored for an agent comes before its
-    configuration."""
+    """What `configure_agents` is told."""
 
     memory: Memory
     tenant: str
@@ -29,7 +27,6 @@ class AgentSetup:
     model: str | None = None
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     configurations: dict[str, AgentConfiguration] = field(default_factory=dict[str, AgentConfiguration])
-    stored_first: bool = False
 
     def configuration(self, agent_id: str) -> AgentConfiguration:
         """Raises NotFound."""
@@ -46,6 +43,22 @@ class AgentSetup:
         if found is None:
             raise InvalidInput(f"there is no provider {name!r}; {nearest(name, self.providers)}")
         return found
+
+    def model_of(self, one: AgentConfiguration) -> str:
+        """Raises InvalidInput where none is named."""
+        model = one.model or self.model
+        if model is None:
+            raise InvalidInput(
+                f"the configuration of {one.agent_id!r} names no model; add one, or say it once for all: "
+                "configure_agents(model=…)"
+            )
+        return model
+
+    def check_runs(self) -> None:
+        """Raises InvalidInput if an agent could not answer: it has no model, or its provider no key or address."""
+        for one in self.configurations.values():
+            self.model_of(one)
+            self.provider(one.provider).check()
 
     def check(self, one: AgentConfiguration) -> None:
         """Raises InvalidInput for a provider or a tool that is not there."""
@@ -78,32 +91,19 @@ def configure_agents(
     tools: Iterable[Tool] = (),
     providers: Mapping[str, Provider] | None = None,
     model: str | None = None,
-) -> None:
-    """Say once what the agents of this process share; a second call replaces the first.
+) -> AgentSetup:
+    """Say once what the agents of this process share; a second call replaces the first. Returns what `BaseAgent` takes
+    as its `setup`.
 
     `configurations` is a folder of .json files, or the configurations themselves. `tools` are those that they can name,
     beside `search_knowledge_base` and `list_documents`. `providers` are added to "openai", "azure_openai",
     "azure_openai_cc" and "ollama", or replace them. `model` is that of a configuration that names none. Raises
     InvalidInput naming the file or the agent, and the key that cannot be used, InvalidScope for an unusable tenant.
     """
-    _CURRENT[:] = [
-        agent_setup(memory, tenant=tenant, configurations=configurations, tools=tools, providers=providers, model=model)
-    ]
-
-
-def agent_setup(
-    memory: Memory,
-    *,
-    tenant: str,
-    configurations: str | Path | Iterable[Mapping[str, Any] | AgentConfiguration] = (),
-    tools: Iterable[Tool] = (),
-    providers: Mapping[str, Provider] | None = None,
-    model: str | None = None,
-) -> AgentSetup:
-    """What `configure_agents` makes of the same, for agents that are given it. Raises as it does."""
     if not isinstance(memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
         raise InvalidInput(f"memory is {memory!r}; give an open memory: async with hitherto.open() as memory")
-    made = AgentSetup(memory, checked_name(tenant, "tenant"), {**PROVIDERS, **(providers or {})}, model)
+    scope = Scope(tenant=tenant, user="-", agent="-")
+    made = AgentSetup(memory, scope.tenant, {**PROVIDERS, **(providers or {})}, model)
     for name, one in made.providers.items():
         if not isinstance(one, Provider):  # pyright: ignore[reportUnnecessaryIsInstance] — callers need not be typed
             raise InvalidInput(f"the provider {name!r} is {one!r}; give a Provider")
@@ -118,6 +118,7 @@ def agent_setup(
             raise InvalidInput(f"the agent {one.agent_id!r} is configured twice")
         made.check(one)
         made.configurations[one.agent_id] = one
+    _CURRENT[:] = [made]
     return made
 
 

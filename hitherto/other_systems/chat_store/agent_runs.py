@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -14,9 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
-from hitherto import logs
-from hitherto.core.key import Right
-from hitherto.core.scope import Scope, checked_name
+from hitherto import DigestAction, Memory, Policy, Right, Scope, logs
 from hitherto.errors import InvalidInput, NotFound, ServiceError, StoreError, TimedOut
 from hitherto.http.server.callers import LOOK_AGAIN, Authentication, needs
 from hitherto.http.server.responses import encoded
@@ -124,8 +122,10 @@ def add_routes(router: APIRouter) -> None:
     }
     about = (
         "{} What is due is summarized first. Only the prompt and the final answer are stored, together, at the end: "
-        "nothing of a run that fails, or whose client leaves. With `Accept: text/event-stream` the run's events are "
-        "streamed, one JSON object a message, as `hitherto agent --stdio` writes them. Needs the right `write`."
+        "nothing of a run that fails, or whose client leaves. Under a policy that redacts tool results, such as "
+        "`memoryCompacting`, calls and results are stored too, as they come. With `Accept: text/event-stream` the "
+        "run's events are streamed, one JSON object a message, as `hitherto agent --stdio` writes them. Needs the "
+        "right `write`."
     )
 
     @router.post("/agent/run", operation_id="agent_run", description=about.format("Ask the agent."), **options)
@@ -147,10 +147,10 @@ async def _answer(request: Request, scope: Scope, body: AgentRequest) -> Respons
     from hitherto.other_systems.agent_service.api_agent import APIAgent
 
     # What cannot be used is refused before anything is streamed.
-    checked_name(body.session_id, "session_id")
+    memory: Memory = request.scope["memory"]
+    memory.conversation(body.session_id, scope=scope)
     _ = body.strategy
-    # What is set for the tenant's agents needs another right than running them.
-    setup = replace(await _agents_of(request), tenant=scope.tenant, stored_first=True)
+    setup = replace(await _agents_of(request), tenant=scope.tenant)
     agent = APIAgent(scope.agent, scope.user, body.session_id, setup=setup)
     if body.stream or "text/event-stream" in request.headers.get("Accept", ""):
         return _EventStream(_streamed(request, agent, body))
@@ -190,7 +190,7 @@ async def _run(agent: APIAgent, body: AgentRequest, write: Write) -> dict[str, A
             _message_of(body),
             **body.strategy,
             wait=True,
-            stored="answer",
+            stored=await _stored(agent, body.strategy["policy"]),
             on_event=lambda event: write(run_detail(event)),
         )
     except Exception as error:  # the SDK and the agent's tools may raise anything; what is the model's fault is told so
@@ -202,6 +202,14 @@ async def _run(agent: APIAgent, body: AgentRequest, write: Write) -> dict[str, A
         await agent.cleanup()
     completed = run_completed(done.output, done.run)
     return {name: completed[name] for name in AgentRunAnswer.model_fields}
+
+
+async def _stored(agent: APIAgent, asked: Policy | None) -> Literal["all", "answer"]:
+    """What a run appends: tool calls and results too where the policy redacts them later."""
+    policy = asked or await agent.governing()
+    if policy is None and agent.memory is not None:
+        policy = await agent.memory.policy()
+    return "all" if policy is not None and policy.doing(DigestAction.REDACT) else "answer"
 
 
 def _message_of(body: AgentRequest) -> str | Mapping[str, Any]:

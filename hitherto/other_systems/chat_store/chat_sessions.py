@@ -10,13 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
-from hitherto.core.key import Right
-from hitherto.core.log.conversations import ConversationInfo
-from hitherto.core.log.head import Head
-from hitherto.core.log.message import Logged
-from hitherto.core.scope import Scope, checked_name
-from hitherto.engine.conversation import Conversation
-from hitherto.engine.memory import Memory
+from hitherto import Conversation, ConversationInfo, Head, Logged, Memory, Right, Scope
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import route_options
 from hitherto.http.server.responses import answer
@@ -142,7 +136,7 @@ def add_routes(router: APIRouter) -> None:
 
 def _chat(request: Request, scope: Scope, session_id: str) -> Conversation:
     memory: Memory = request.scope["memory"]
-    return memory.conversation(checked_name(unquote(session_id), "session_id"), scope=scope)
+    return memory.conversation(unquote(session_id), scope=scope)
 
 
 async def _info(chat: Conversation) -> ConversationInfo:
@@ -175,7 +169,7 @@ def _session(info: ConversationInfo) -> ChatSession:
 def _message(info: ConversationInfo, logged: Logged) -> ChatMessage:
     role: Literal["user", "assistant"] = "user" if logged.message.opens_turn else "assistant"
     return ChatMessage(
-        id=f"{info.ref}-{logged.seq}",
+        id=f"{info.ref}-{logged.seq:012}",
         session_id=info.conversation,
         role=role,
         content=logged.message.text,

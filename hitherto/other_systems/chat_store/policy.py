@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import none, rolling
+from hitherto import Policy, none, rolling
 
 
 def synopsis(summaryEnabled: bool = False, summaryThreshold: int = 40, summaryKeepLast: int = 12) -> Policy:

@@ -10,11 +10,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
-from hitherto.core.facts.fact import Fact, FactState
-from hitherto.core.key import Right
-from hitherto.core.scope import Scope, checked_name
-from hitherto.engine.facts.facts import Facts
-from hitherto.engine.memory import Memory
+from hitherto import Fact, Facts, FactState, Memory, Right, Scope
 from hitherto.errors import StaleVersion
 from hitherto.http.server.callers import route_options
 from hitherto.http.server.responses import answer
@@ -74,7 +70,7 @@ def add_routes(router: APIRouter) -> None:
         after: Annotated[int, Query(ge=0, le=_LARGEST, description="The id of the last fact of a page.")] = 0,
         limit: Annotated[int, Query(ge=1, le=_MOST)] = _MOST,
     ) -> Response:
-        legacy = checked_name(unquote(legacy_id), "legacy_id")
+        legacy = unquote(legacy_id)
         facts = _facts(request, scope, legacy)
         found = await facts.list(after=after, limit=limit)
         made = await answer([_legacy_fact(fact) for fact in found], list[LegacyFact])

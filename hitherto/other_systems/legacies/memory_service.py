@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hitherto.core.context.facts_block import HEADING
-from hitherto.core.facts.fact import Fact, Visibility
-from hitherto.core.plain_text import plain
-from hitherto.core.policy.presets import chunks
-from hitherto.core.scope import Scope
-from hitherto.engine.conversation import Conversation
-from hitherto.engine.memory import Memory
+from hitherto import Conversation, Fact, Memory, Scope, Visibility, chunks
 from hitherto.other_systems.background import Background, fired
 
 
@@ -66,13 +60,8 @@ class LegacyService:
         """The prompt with a line for each fact. Facts come from what people said: each is always one line."""
         if not facts:
             return base_prompt
-        told = [
-            f"- [{plain(one.category)}] {plain(one.content)} ({'shared' if one.visibility == 'shared' else 'personal'})"
-            for one in facts
-        ]
-        return "\n".join(
-            [*([f"{base_prompt}\n"] if base_prompt else []), HEADING.format(name=plain(legacy_name)), *told]
-        )
+        heading = f"Known facts about {' '.join(legacy_name.split())} from conversations:"
+        return "\n".join([*([f"{base_prompt}\n"] if base_prompt else []), heading, *(one.line for one in facts)])
 
     async def get_facts_for_context(self, legacy_id: str) -> list[Fact]:
         """The user's facts about a subject, and those that others share with the user, oldest first."""
@@ -88,6 +77,10 @@ class LegacyService:
     async def delete_fact(self, fact_id: int) -> None:
         """Delete a fact of the user. Raises NotFound for another's."""
         await self._memory.facts(self._scope).delete(fact_id)
+
+    async def delete_legacy(self, legacy_id: str) -> None:
+        """Delete a legacy with the conversations about it, their chunks, and the facts about it, of all users."""
+        await self._memory.erase_subject(self._scope.tenant, legacy_id)
 
     async def update_fact_visibility(self, fact_id: int, visibility: Visibility | Literal["private", "shared"]) -> Fact:
         """Share a fact of the user ("shared"), or take that back ("private"). Raises NotFound for another's,

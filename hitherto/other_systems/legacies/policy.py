@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import chunks
+from hitherto import Policy, chunks
 
 
 def rolling_chunks(SUMMARIZATION_THRESHOLD: int = 30, BATCH_SIZE: int = 20, top_k: int = 3) -> Policy:

@@ -73,9 +73,9 @@ class RunReplayedEvent(_Event):
 
 
 class FailedEvent(_Event):
-    """A run, or another command, has failed."""
+    """A run, or another command, has failed: its last event."""
 
-    event: Literal["run_failed", "error"]
+    event: Literal["run_failed", "command_failed"]
     message: str
     type: str
 
@@ -126,18 +126,18 @@ class HelpEvent(_Event):
 
 EVENTS: dict[str, Any] = {
     "run_started": RunStartedEvent,
-    **dict.fromkeys(("model_call", "tool_call", "tool_result", "message", "freed"), RunDetailEvent),
-    "error": RunDetailEvent | FailedEvent,
+    **dict.fromkeys(("model_call", "tool_call", "tool_result", "message", "freed", "error"), RunDetailEvent),
     "run_completed": RunCompletedEvent,
     "run_replayed": RunReplayedEvent,
     "run_failed": FailedEvent,
+    "command_failed": FailedEvent,
     "strategy": StrategyEvent,
     "sessions": SessionsEvent,
     "history": HistoryEvent,
     "cleared": ClearedEvent,
     "help": HelpEvent,
 }
-"""The type of each event. An `error` is of a run, with `payload`, or of a command."""
+"""The type of each event. An `error` stands within a run, which goes on to its end or to `run_failed`."""
 
 
 def schemas() -> dict[str, Any]:

@@ -10,12 +10,11 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any
 
-from hitherto.core.log.message import Logged
-from hitherto.core.scope import Scope
-from hitherto.engine.memory import Memory
+from hitherto import Logged, Memory, Scope
 from hitherto.errors import HithertoError, InvalidInput, NotFound
 from hitherto.logs import logger
 from hitherto.other_systems.agent_service import APIAgent
+from hitherto.other_systems.agent_service.setup import current
 from hitherto.other_systems.session_strategies.commands import (
     ClearCommand,
     Command,
@@ -55,18 +54,19 @@ class AgentLoop:
         self._memory, self._scope, self._write = memory, scope, write
 
     async def run(self, descriptor: int) -> None:
-        """Answer every line of an open file until there is none. What fails is an event, and the loop goes on."""
-        await APIAgent(self._scope.agent, self._scope.user, "default").initialize()  # which stores the agent's policy
+        """Answer every line of an open file until there is none. What fails is an event, and the loop goes on. Raises
+        InvalidInput before the first for an agent that could not answer."""
+        current().check_runs()
         async for line in _lines(descriptor):
             if line is None:
                 message = f"the line is longer than {LONGEST:,} bytes"
-                self._write({"event": "error", "id": None, "message": message, "type": "InvalidInput"})
+                self._write({"event": "command_failed", "id": None, "message": message, "type": "InvalidInput"})
             elif line.strip():
                 await self._answered(line)
 
     async def _answered(self, line: bytes) -> None:
         asked = asked_id(line)
-        failure = "error"
+        failure = "command_failed"
         try:
             command = command_of(line)
             failure = "run_failed" if isinstance(command, RunCommand) else failure
@@ -123,7 +123,10 @@ class AgentLoop:
             await chat.configure(policy="", cross_session=strategy(None, command.memory_injection)["cross_session"])
         elif (command.memory_strategy, command.memory_injection) != (None, None):
             await chat.configure(**strategy(command.memory_strategy, command.memory_injection))
-        holds = await chat.policy()
+        agent = APIAgent(self._scope.agent, self._scope.user, command.session_id)
+        await agent.initialize()
+        holds = await agent.governing() or await chat.policy()
+        await agent.cleanup()
         head = await chat.head()
         latest = None if head is None else head.cross_session.latest
         told = {"strategy": holds.name, "policy": holds.to_json(), "memory_injection": latest}

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
-from hitherto.core.cross_session import CrossSession
-from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import none, policy_of
+from hitherto import CrossSession, Policy, none, policy_of
 from hitherto.errors import InvalidInput, InvalidPolicy
 from hitherto.other_systems.session_strategies.policies import compacting, summarizing, trimming
 

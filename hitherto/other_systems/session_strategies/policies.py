@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import redact, summarize, trim
+from hitherto import Policy, redact, summarize, trim
 from hitherto.errors import InvalidPolicy
 
 

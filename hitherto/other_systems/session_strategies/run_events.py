@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from hitherto.core.run import Run
+from hitherto import Run
 
 Write = Callable[[dict[str, Any]], None]
 

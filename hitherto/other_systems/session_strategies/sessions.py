@@ -4,45 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any, Required, TypedDict, Unpack
 
-from agents import SessionSettings
+from agents import RunContextWrapper, SessionSettings
 
-from hitherto.core.digests.digest import Digest
-from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import Logged
-from hitherto.core.policy.presets import none
-from hitherto.core.scope import Scope
-from hitherto.engine.conversation import Conversation
-from hitherto.engine.log.append import AppendResult
-from hitherto.engine.memory import Memory
-from hitherto.integrations.openai_agents.session import HithertoSession, Route, Wrapper
+from hitherto import (
+    AppendResult,
+    Conversation,
+    Digest,
+    DigestAction,
+    Logged,
+    Memory,
+    Opening,
+    Scope,
+    SyncMemory,
+    none,
+)
+from hitherto.integrations.openai_agents import HithertoSession, Route
 from hitherto.other_systems.session_strategies.policies import compacting, summarizing, trimming
-from hitherto.sync.facade import SyncMemory
-from hitherto.wiring import Opening
+
+_Memory = Memory | Opening | SyncMemory
 
 
 class _SessionOptions(TypedDict, total=False):
     """Options that every session takes."""
 
+    scope: Required[Scope | Route]
     model: str | None
     session_settings: SessionSettings | dict[str, Any] | None
     wait: float
     budget: int | None
 
 
+class _CompactingOptions(_SessionOptions, total=False):
+    trigger: Mapping[str, int] | int | None
+    keep: int | None
+    calls: bool
+    at_least: int | None
+
+
 class DefaultSession(HithertoSession):
     """Every item as it is: preset `none`."""
 
-    def __init__(
-        self,
-        session_id: str,
-        memory: Memory | Opening | SyncMemory,
-        *,
-        scope: Scope | Route,
-        **options: Unpack[_SessionOptions],
-    ) -> None:
-        super().__init__(session_id, memory, scope=scope, policy=none(), **options)
+    def __init__(self, session_id: str, memory: _Memory, **options: Unpack[_SessionOptions]) -> None:
+        super().__init__(session_id, memory, policy=none(), **options)
 
 
 class TrimmingSession(HithertoSession):
@@ -54,15 +59,14 @@ class TrimmingSession(HithertoSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | SyncMemory,
+        memory: _Memory,
         *,
-        scope: Scope | Route,
         max_turns: int | None = None,
         keep_last_n_turns: int | None = None,
         **options: Unpack[_SessionOptions],
     ) -> None:
         policy = trimming(**_given(max_turns=max_turns, keep_last_n_turns=keep_last_n_turns))
-        super().__init__(session_id, memory, scope=scope, policy=policy, **options)
+        super().__init__(session_id, memory, policy=policy, **options)
 
 
 class SummarizingSession(HithertoSession):
@@ -75,15 +79,14 @@ class SummarizingSession(HithertoSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | SyncMemory,
+        memory: _Memory,
         *,
-        scope: Scope | Route,
         context_limit: int | None = None,
         keep_last_n_turns: int | None = None,
         **options: Unpack[_SessionOptions],
     ) -> None:
         given = _given(context_limit=context_limit, keep_last_n_turns=keep_last_n_turns)
-        super().__init__(session_id, memory, scope=scope, policy=summarizing(**given), **options)
+        super().__init__(session_id, memory, policy=summarizing(**given), **options)
 
 
 class CompactingSession(HithertoSession):
@@ -97,9 +100,8 @@ class CompactingSession(HithertoSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | SyncMemory,
+        memory: _Memory,
         *,
-        scope: Scope | Route,
         trigger: Mapping[str, int] | int | None = None,
         keep: int | None = None,
         calls: bool = False,
@@ -107,7 +109,7 @@ class CompactingSession(HithertoSession):
         **options: Unpack[_SessionOptions],
     ) -> None:
         given = _given(trigger=trigger, keep=keep, calls=calls, at_least=at_least)
-        super().__init__(session_id, memory, scope=scope, policy=compacting(**given), **options)
+        super().__init__(session_id, memory, policy=compacting(**given), **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,29 +133,15 @@ class TrackingCompactingSession(CompactingSession):
     def __init__(
         self,
         session_id: str,
-        memory: Memory | Opening | SyncMemory,
+        memory: _Memory,
         *,
-        scope: Scope | Route,
-        trigger: Mapping[str, int] | int | None = None,
-        keep: int | None = None,
-        calls: bool = False,
-        at_least: int | None = None,
         on_freed: Callable[[Freed], None] | None = None,
-        **options: Unpack[_SessionOptions],
+        **options: Unpack[_CompactingOptions],
     ) -> None:
-        super().__init__(
-            session_id,
-            memory,
-            scope=scope,
-            trigger=trigger,
-            keep=keep,
-            calls=calls,
-            at_least=at_least,
-            **options,
-        )
+        super().__init__(session_id, memory, **options)
         self._on_freed = on_freed
 
-    async def freed(self, *, wrapper: Wrapper | None = None) -> list[Freed]:
+    async def freed(self, *, wrapper: RunContextWrapper[Any] | None = None) -> list[Freed]:
         """What each redaction freed, in canonical tokens (o200k_base), oldest first."""
         return await self._do(_freed, wrapper)
 

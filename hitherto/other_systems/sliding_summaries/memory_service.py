@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
-from hitherto import wire
-from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.log.frontier import DigestAction
-from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import policy_of, sliding_window
-from hitherto.core.scope import Scope
-from hitherto.engine.conversation import Conversation
-from hitherto.engine.memory import Memory
-from hitherto.errors import InvalidInput
+from hitherto import Conversation, Digest, DigestAction, Memory, Policy, Scope, policy_of, sliding_window, wire
+from hitherto.errors import ConcurrentWrite, InvalidInput
+from hitherto.logs import logger
 from hitherto.other_systems.background import Background, fired
+
+log = logger("hitherto")
 
 ChatMessage = Mapping[str, Any]
 
@@ -85,13 +81,17 @@ class MemoryService:
         """Append those of the application's messages that are not in the log; returns whether that started a digest."""
         lock = self._copying.setdefault(chat.id, asyncio.Lock())
         async with lock:
-            head = await chat.head()
-            known = 0 if head is None else head.next_seq
-            if known and known <= len(messages):
-                await self._check_newest(chat, messages[known - 1], known - 1)
-            if known >= len(messages):
-                return False
-            return bool((await chat.append(*messages[known:], expect=known)).fired)
+            while True:
+                head = await chat.head()
+                known = 0 if head is None else head.next_seq
+                if known and known <= len(messages):
+                    await self._check_newest(chat, messages[known - 1], known - 1)
+                if known >= len(messages):
+                    return False
+                try:
+                    return bool((await chat.append(*messages[known:], expect=known)).fired)
+                except ConcurrentWrite:  # another process copies the same messages
+                    log.debug("Others append to %s; looking again", chat.id)
 
     async def _check_newest(self, chat: Conversation, given: ChatMessage, seq: int) -> None:
         (copied,) = await chat.messages(start=seq, stop=seq + 1)
@@ -105,6 +105,6 @@ async def _newest(chat: Conversation) -> Digest | None:
     made = [
         one
         for one in await chat.digests()
-        if one.action is DigestAction.SUMMARIZE and one.status is Status.COMPLETED and one.hidden_rev is None
+        if one.action is DigestAction.SUMMARIZE and one.status == "completed" and one.hidden_rev is None
     ]
     return max(made, key=lambda one: (one.end, one.id), default=None)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import sliding_window
+from hitherto import Policy, sliding_window
 
 
 def rolling_window(memory_rolling_window_size: int = 14, memory_summarize_after_seq: int = 5) -> Policy:

@@ -30,7 +30,8 @@ select current_setting('transaction_read_only')::boolean,
        set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
        (select row_security_active(c.oid) from pg_class c where c.oid = to_regclass('hitherto.message'))
        and not exists (select from pg_class v
-                       where v.relnamespace = to_regnamespace('hitherto') and v.relkind = 'v'
+                       where v.relnamespace in (to_regnamespace('hitherto'), to_regnamespace('other_systems'))
+                         and v.relkind = 'v'
                          and not coalesce(v.reloptions @> '{security_invoker=true}', false)
                          and has_table_privilege(v.oid, 'select'))
 """

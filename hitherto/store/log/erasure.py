@@ -55,6 +55,20 @@ async def end(connection: AsyncConnection[Any], erasure: Erasure) -> None:
         await connection.execute(SQL["end_erasure"], values)
 
 
+async def end_of_subject(connection: AsyncConnection[Any], tenant: str, subject: str) -> None:
+    values = {"tenant": tenant, "subject": subject}
+    allow_long_work(connection)
+    async with connection.transaction():
+        await connection.execute(SQL["hold_fact_subjects_about"], values)
+        await connection.execute(SQL["hold_facts_about"], values)
+        refs = await (await connection.execute(SQL["hold_indexes_about"], values)).fetchall()
+        await connection.execute(SQL["erase_facts_about"], values)
+        for (ref,) in refs:
+            await connection.execute(SQL["unindex_erased"], {"tenant": tenant, "ref": ref})
+        await connection.execute(SQL["forget_subject"], values)
+        await drop_unused_texts(connection, tenant)
+
+
 async def _unname_calls(connection: AsyncConnection[Any], tenant: str) -> None:
     """What a tenant's calls cost stays, under no name."""
     values = {"tenant": tenant, "limit": _AT_ONCE}

@@ -124,3 +124,46 @@ delete from hitherto.search_filling f using gone where f.tenant = %(tenant)s and
 -- name: end_erasure
 -- The erasure is done, unless it was asked for again meanwhile.
 delete from hitherto.erasure where tenant = %(tenant)s and user_id = %(user)s and requested_at = %(requested_at)s;
+
+-- name: conversations_about
+-- The conversations that are about a subject.
+select user_id, agent, id, ref from hitherto.conversation where tenant = %(tenant)s and subject = %(subject)s;
+
+-- name: kept_about
+-- How many documents were archived from conversations about a subject, and how many facts about it hold.
+select (select count(*) from hitherto.document d
+        join hitherto.conversation c on c.tenant = %(tenant)s and c.ref = d.conversation
+        where d.tenant = %(tenant)s and c.subject = %(subject)s),
+       (select count(*) from hitherto.fact f
+        where f.tenant = %(tenant)s and f.subject = %(subject)s and f.state = 'current');
+
+-- name: hold_fact_subjects_about
+-- Lock a subject in every scope that has facts about it: everybody does so before he locks facts.
+select 1 from hitherto.fact_subject
+where tenant = %(tenant)s and subject = %(subject)s order by user_id, agent for update;
+
+-- name: hold_facts_about
+-- Lock facts about a subject by id.
+select id from hitherto.fact where tenant = %(tenant)s and subject = %(subject)s order by id for update;
+
+-- name: hold_indexes_about
+-- Lock the indexes of the scopes that have facts about a subject.
+select s.ref from hitherto.search_scope s
+where s.tenant = %(tenant)s and exists (
+    select 1 from hitherto.fact f
+    where f.tenant = %(tenant)s and f.user_id = s.user_id and f.agent = s.agent and f.subject = %(subject)s)
+order by s.ref for update;
+
+-- name: erase_facts_about
+-- Delete facts about a subject, with their evidence and history.
+delete from hitherto.fact where tenant = %(tenant)s and subject = %(subject)s;
+
+-- name: forget_subject
+-- Delete what still names a subject: kept contexts that showed facts about it, rows that only serve to lock facts, itself with
+-- its members.
+with contexts as (
+    delete from hitherto.context where tenant = %(tenant)s and manifest -> 'facts' ->> 'subject' = %(subject)s
+), locks as (
+    delete from hitherto.fact_subject where tenant = %(tenant)s and subject = %(subject)s
+)
+delete from hitherto.subject where tenant = %(tenant)s and id = %(subject)s;

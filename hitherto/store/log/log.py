@@ -242,6 +242,22 @@ class LogStore(Part):
         async with self._with_connection(lambda connection: erasure.end(connection, erasing)):
             pass
 
+    async def conversations_about(self, *, tenant: str, subject: str) -> list[tuple[Scope, str, int]]:
+        """The conversations about a subject: the scope, the id and the number of each, in any order."""
+        found = await self._all(SQL["conversations_about"], {"tenant": tenant, "subject": subject})
+        return [(Scope(tenant=tenant, user=user, agent=agent), name, ref) for user, agent, name, ref in found]
+
+    async def kept_about(self, *, tenant: str, subject: str) -> tuple[int, int]:
+        """How many documents were archived from conversations about a subject, and how many facts about it hold."""
+        ((documents, facts),) = await self._all(SQL["kept_about"], {"tenant": tenant, "subject": subject})
+        return documents, facts
+
+    async def erase_subject(self, *, tenant: str, subject: str) -> None:
+        """Erase a subject once the conversations about it are gone: its name, its members, the facts about it of every
+        user, with their evidence and history, and kept contexts that showed them."""
+        async with self._with_connection(lambda connection: erasure.end_of_subject(connection, tenant, subject)):
+            pass
+
     async def forget_receipts(self, *, older_than: timedelta) -> int:
         """Delete idempotency receipts of any tenant beyond their stated retention; returns how many."""
 

@@ -156,11 +156,11 @@ def test_broken_lines_get_an_error_and_the_loop_goes_on(endpoint: Endpoint, data
     assert all(0 < len(one["message"]) < 1_500 for one in told.values()), told
     failed = {name for name, one in told.items() if one["event"] == "run_failed"}
     assert failed == {"two strategies", "what the model refuses", "what does not fit"}
-    assert {one["event"] for one in told.values()} == {"run_failed", "error"}
+    assert {one["event"] for one in told.values()} == {"run_failed", "command_failed"}
 
 
 def test_a_line_that_is_cut(endpoint: Endpoint, database: str) -> None:
-    for line, event in (b'{"command": "hel', "error"), (b'{"command": "help"}', "help"):  # without its end
+    for line, event in (b'{"command": "hel', "command_failed"), (b'{"command": "help"}', "help"):  # without its end
         assert [one["event"] for one in answered(endpoint, line, database=database)] == [event]
 
 
@@ -261,3 +261,47 @@ def test_without_the_extra(words: tuple[str, ...]) -> None:
     assert done.stderr == (
         "hitherto: the OpenAI Agents SDK is not installed; install it with: pip install 'hitherto[agents]'\n"
     )
+
+
+def test_a_run_ends_with_one_event_of_its_own(endpoint: Endpoint, database: str) -> None:
+    """What goes wrong within a run is an `error`, and no other event is called that."""
+    bad = {**run("x"), "session_id": "", "id": 1}
+    events = answered(endpoint, {**run("Now fail."), "id": 1}, bad, b"nonsense\n", database=database)
+    assert [one["event"] for one in events] == [
+        "run_started", "error", "run_failed", "command_failed", "command_failed",
+    ]  # fmt: skip
+    assert "payload" in events[1]
+
+
+@pytest.mark.parametrize("left_out", ["model", "key"])
+def test_an_agent_that_could_not_answer_is_refused_at_the_start(
+    endpoint: Endpoint, database: str, tmp_path: Path, left_out: str
+) -> None:
+    agent = json.loads((EXAMPLES / "agent.json").read_text())
+    environment = surroundings(endpoint, database)
+    if left_out == "model":
+        del agent["model"]
+    else:
+        del environment["OPENAI_API_KEY"]
+    (tmp_path / "agent.json").write_text(json.dumps(agent))
+    given = json.dumps(run("Hello.")).encode() + b"\n"
+    ended = forked.run(
+        "agent", str(tmp_path / "agent.json"), "--stdio", *WORDS[3:], given=given, environment=environment
+    )
+    assert (ended.code, ended.out) == (2, b"")
+    assert (b"names no model" if left_out == "model" else b"no api_key") in ended.err
+
+
+def test_the_agents_own_model_makes_the_summaries(endpoint: Endpoint, database: str, tmp_path: Path) -> None:
+    """ "Optional model override used only for summaries. Defaults to the primary" one. The knobs are flags, too."""
+    agent = {"agent_id": "a", "resources": ["memory"], "model": "big"}
+    (tmp_path / "agent.json").write_text(json.dumps(agent))
+    words = ("agent", str(tmp_path / "agent.json"), "--stdio", "--policy", "rolling:threshold=2,keep_last=1")
+    lines = b"".join(json.dumps(run(f"Question {n}")).encode() + b"\n" for n in range(4))
+    ended = forked.run(*words, given=lines, environment=surroundings(endpoint, database))
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out.splitlines()[-1])["run"]["strategy"] == "rolling"
+    assert any("response_format" in body or "json" in str(body).lower() for body in endpoint.asked), (
+        "a digest was asked"
+    )
+    assert {body["model"] for body in endpoint.asked} == {"big"}

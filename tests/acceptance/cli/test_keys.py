@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx2 as httpx
 
 from tests.acceptance.cli.commands import bare
-from tests.acceptance.seeds.served import problem, served
 from tests.databases import service_url
+from tests.other_systems.served import problem, served
 
 LIST = "/api/v1/conversations"
 

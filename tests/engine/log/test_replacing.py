@@ -27,7 +27,7 @@ from tests.acceptance.dialogue import (
     said,
     says_each,
 )
-from tests.acceptance.seeds.compacting import ScriptedCompactor, opaque
+from tests.other_systems.session_strategies.compacting import ScriptedCompactor, opaque
 
 
 @pytest.fixture

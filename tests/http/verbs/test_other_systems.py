@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.acceptance.seeds.test_memory_service import *  # noqa: F403
+from tests.other_systems.test_memory_service import *  # noqa: F403

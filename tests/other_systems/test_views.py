@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 import hitherto
 from hitherto import Call, Memory, assistant, chunks, rolling, tool_result, trim, user
 from hitherto.core.digests.prompts import DigestTask
+from hitherto.other_systems.views import create_views
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.dialogue import ONE_TRY, rounds
@@ -54,7 +55,7 @@ class Views:
 
     async def __call__(self, query: str) -> list[dict[str, Any]]:
         async with await psycopg.AsyncConnection[Any].connect(
-            self._database, autocommit=True, options="-c search_path=hitherto"
+            self._database, autocommit=True, options="-c search_path=other_systems"
         ) as connection:
             return await (await connection.cursor(row_factory=dict_row).execute(query.encode())).fetchall()
 
@@ -67,13 +68,15 @@ def select(database: str) -> Views:
 @pytest.fixture
 async def memory(database: str) -> AsyncIterator[Memory]:
     async with hitherto.open(database, model=Scripted(then=quotes), **ONE_TRY) as opened:
+        await create_views(database)
         yield opened
 
 
 @pytest.mark.parametrize("view", COLUMNS)
 async def test_the_columns_are_there_and_nothing_can_be_written(select: Views, memory: Memory, view: str) -> None:
     found = await select(
-        "select table_name, column_name, is_updatable from information_schema.columns where table_schema = 'hitherto'"
+        "select table_name, column_name, is_updatable from information_schema.columns "
+        "where table_schema = 'other_systems'"
     )
     mine = {row["column_name"]: row["is_updatable"] for row in found if row["table_name"] == view}
     assert {*COLUMNS[view].split(), "tenant"} <= set(mine)
@@ -88,7 +91,7 @@ async def test_entries_and_the_summary_of_a_session(select: Views, memory: Memor
     for number in range(2, 5):
         await chat.append(user(f"question {number}"), assistant(f"answer {number}"))
         await memory.wait_for_digests()
-    entries = await select("select * from memory_entries order by created_at, length(id), id")
+    entries = await select("select * from memory_entries order by created_at, id")
     assert [json.loads(row["content"])["role"] for row in entries[:3]] == ["user", "assistant", "assistant"]
     assert json.loads(entries[2]["content"]) == {"role": "assistant", "content": "It is 42."}
     assert json.loads(entries[0]["entry_metadata"]) == {"channel": "web"}
@@ -135,6 +138,7 @@ async def test_sessions_and_their_messages(select: Views, memory: Memory) -> Non
 async def test_chunks_end_before_their_end(select: Views, database: str) -> None:
     """0 to 20, where our range is 0 to 19."""
     async with hitherto.open(database, model=Scripted(then=quotes), **ONE_TRY) as memory:
+        await create_views(database)
         chat = memory.conversation("c", scope=SCOPE, policy=chunks())
         await chat.configure(subject="mum")
         await rounds(memory, chat, range(1, 17))
@@ -175,3 +179,31 @@ async def test_what_expired_or_was_erased_is_in_no_view(select: Views, memory: M
     assert "chat_messages" in await secrets()
     while await secrets():
         assert datetime.now(UTC) < soon + timedelta(seconds=900)
+
+
+async def test_ids_sort_as_messages_do(select: Views, memory: Memory) -> None:
+    """Of messages that were appended together, and of the events of a run."""
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(*(one for n in range(60) for one in (user(f"{2 * n}"), assistant(f"{2 * n + 1}"))))
+    run = await memory.runs(SCOPE).begin("c")
+    await memory.runs(SCOPE).add(run.id, *({"kind": "message", "payload": str(n)} for n in range(12)))
+    for view, column, count in (
+        ("memory_entries", "content::json ->> 'content'", 120),
+        ("agent_messages", "content", 120),
+        ("chat_messages", "content", 120),
+        ("agent_run_events", "payload #>> '{}'", 12),
+    ):
+        found = await select(f"select {column} as said from {view} order by created_at, id")
+        assert [row["said"] for row in found] == [str(n) for n in range(count)], view
+    ids = [row["id"] for row in await select("select id from memory_entries")]
+    assert max(map(len, ids)) <= 36, "the column is VARCHAR(36) there"
+
+
+async def test_an_applications_own_tables_may_have_these_names(database: str, memory: Memory) -> None:
+    """Whatever its role is called: the schema of Hitherto has none of the names."""
+    async with await psycopg.AsyncConnection[Any].connect(database, autocommit=True) as connection:
+        assert connection.info.user == "hitherto"
+        await connection.execute("""set search_path to "$user", public""")
+        for name in COLUMNS:
+            found = await (await connection.execute("select to_regclass(%s)", [name])).fetchone()
+            assert found == (None,), name

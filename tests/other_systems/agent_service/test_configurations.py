@@ -20,8 +20,8 @@ from hitherto.other_systems.agent_service import (
     register_tool,
 )
 from hitherto.store.store import Store
-from tests.acceptance.seeds.agents.conftest import BASIC, KNOWLEDGE, configured
 from tests.memories import open_on
+from tests.other_systems.agent_service.conftest import BASIC, KNOWLEDGE, configured
 from tests.providers.models.endpoint import Endpoint
 
 
@@ -134,8 +134,7 @@ async def test_what_is_set_for_the_agent_stays(memory: Memory, endpoint: Endpoin
     configured(memory, endpoint, BASIC)
     agent = APIAgent("memory_enabled_agent", "u", "s")
     await agent.initialize()
-    stored = await memory._services.store.defaults(tenant="acme", agent="memory_enabled_agent")
-    assert (stored.cross_session.latest, stored.cross_session.triggers) == (True, None)
+    assert agent.cross_session == CrossSession(latest=True)
     await agent.cleanup()
 
 
@@ -159,9 +158,31 @@ async def test_the_settings_policy_where_nothing_is_configured(store: Store, end
             agent = APIAgent("memory_enabled_agent", "u", "s")
             await agent.initialize()
             assert agent.memory is not None
-            assert (await agent.memory.policy()).name == applies
+            assert (await agent.governing() or await agent.memory.policy()).name == applies
             register_agent({**BASIC, "resource_config": {"memory": {}}})
             agent = APIAgent("memory_enabled_agent", "u", "s")
             await agent.initialize()
-            assert agent.memory is not None
-            assert (await agent.memory.policy()).name == "token_threshold"
+            assert agent.policy is not None
+            assert agent.policy.name == "token_threshold"
+
+
+async def test_what_another_process_is_configured_with_changes_nothing(store: Store, endpoint: Endpoint) -> None:
+    """One has a policy in its settings, and one has none; both run the same agent of the same tenant."""
+    async with open_on(store) as plain, open_on(store, policy="rolling") as rolling:
+        agents = [
+            APIAgent("memory_enabled_agent", "u", "s", setup=configured(one, endpoint, BASIC))
+            for one in (plain, rolling)
+        ]
+        for _ in range(2):
+            for agent, applies in zip(agents, ("token_threshold", "rolling"), strict=True):
+                await agent.initialize()
+                run = (await agent.run("Hello.")).run
+                assert run is not None
+                assert run.strategy == applies
+        await plain.configure_agent(tenant="acme", agent="memory_enabled_agent", policy="trim")
+        for agent in agents:
+            await agent.initialize()
+            run = (await agent.run("Hello.")).run
+            assert run is not None
+            assert run.strategy == "trim", "what is stored for the agent is for every process"
+            await agent.cleanup()

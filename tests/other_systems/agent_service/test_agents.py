@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from agents import function_tool
 
-from hitherto import Memory, RunStatus, Scope
+from hitherto import CrossSession, Memory, RunStatus, Scope
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.other_systems.agent_service import APIAgent, register_agent, register_tool
 from hitherto.store.store import Store
-from tests.acceptance.seeds.agents.conftest import BASIC, KNOWLEDGE, configured, sent
 from tests.memories import open_on
+from tests.other_systems.agent_service.conftest import BASIC, KNOWLEDGE, configured, sent
 from tests.providers.models.endpoint import Endpoint
 
 
@@ -141,17 +141,17 @@ async def test_custom_memory_configuration(memory: Memory, endpoint: Endpoint) -
     await agent.initialize()
     # Agent will compress at 12k tokens, keep 15 recent messages,
     # archive to knowledge base, and provide cross-session context
-    assert agent.memory is not None
-    policy = (await agent.memory.policy()).to_json()
-    (stage,) = policy["stages"]
+    assert agent.policy is not None
+    (stage,) = agent.policy.to_json()["stages"]
     assert stage["trigger"]["n"] == 12_000
     assert stage["keep"]["k"] == 15
     assert (stage["action"]["archive"], stage["action"]["passage_tokens"]) == (True, 800)
     assert agent.knowledge_base is not None
-    made = agent.knowledge_base.memory
-    assert made is not None
-    settings = made._services.settings
-    assert (settings.relevance_threshold, settings.search_triggers[1]) == (0.8, "we talked about")
+    assert agent.cross_session == CrossSession(
+        triggers=True,
+        search_triggers=("remind me", "we talked about", "previous session"),
+        relevance_threshold=0.8,
+    )
     await agent.cleanup()
 
 
@@ -257,8 +257,7 @@ async def test_an_unavailable_memory(store: Store, endpoint: Endpoint, monkeypat
         monkeypatch.setattr(store, "head", away())
         monkeypatch.setattr(store, "defaults", away())
         assert await agent.load_memory() == []
-        with pytest.raises(DatabaseUnavailable):
-            await agent.chat("Hello")
+        assert (await agent.chat("Hello")).startswith("Noted.")
         late = APIAgent("memory_enabled_agent", "u", "s")
         await late.initialize()
         assert late.memory is None
@@ -269,3 +268,36 @@ async def test_an_unavailable_memory(store: Store, endpoint: Endpoint, monkeypat
         monkeypatch.undo()
         await agent.cleanup()
         await late.cleanup()
+
+
+@pytest.mark.parametrize("away_from", ["begin", "add", "end"])
+async def test_a_database_that_goes_away_while_it_answers(
+    store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, away_from: str
+) -> None:
+    async with open_on(store, worker=False) as memory:
+        configured(memory, endpoint, BASIC)
+        agent = APIAgent("memory_enabled_agent", "u", "s")
+        await agent.initialize()
+        with monkeypatch.context() as patched:
+            patched.setattr(store.runs, away_from, away())
+            assert (await agent.chat("Hello")).startswith("Noted.")
+        await agent.cleanup()
+
+
+@pytest.mark.parametrize(
+    "compression", [{"enabled": False}, {"threshold_tokens": 5_000}], ids=["without summaries", "with a late one"]
+)
+async def test_what_is_cut_and_in_no_summary_is_said(
+    store: Store, endpoint: Endpoint, caplog: pytest.LogCaptureFixture, compression: dict[str, Any]
+) -> None:
+    async with open_on(store, budget=600) as memory:
+        configured(memory, endpoint, {**BASIC, "resource_config": {"memory": {"compression": compression}}})
+        agent = APIAgent("memory_enabled_agent", "u", "s")
+        await agent.initialize()
+        told = list[int]()
+        for _ in range(8):
+            caplog.clear()
+            await agent.chat("Hello.")
+            told.append("in no summary" in caplog.text)
+        assert (told[0], told[-1]) == (False, True)
+        await agent.cleanup()

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2 as httpx
 
 from hitherto.providers.scripted.model import items
-from tests.acceptance.seeds.served import served
+from tests.other_systems.served import served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 MEMORY = {"agent_id": "memory_agent", "resources": ["memory"], "model": "gpt-4o-mini"}

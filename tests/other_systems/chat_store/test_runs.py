@@ -11,6 +11,7 @@ from agents import Agent, OpenAIProvider, RunConfig, Runner, function_tool
 import hitherto
 from hitherto import Memory, assistant, user
 from hitherto.other_systems.settings_aliases import settings_of
+from hitherto.other_systems.views import create_views
 from hitherto.providers.scripted.model import items
 from tests.conftest import SCOPE
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
@@ -71,12 +72,13 @@ async def test_runs_keep_the_prompt_and_the_final_answer(database: str) -> None:
             assert [one.message.role.value for one in log] == ["user", "assistant"] * 4, "no tool chatter"
             (listed,) = (await memory.conversations(SCOPE)).conversations
             context = await chat.context(wire="openai.chat")
+        await create_views(database)
         async with await psycopg.AsyncConnection.connect(database) as connection:
-            query = "select id, summary, summarized_count from hitherto.chat_sessions"
+            query = "select id, summary, summarized_count from other_systems.chat_sessions"
             assert await (await connection.execute(query)).fetchall() == [
                 (SESSION, "They talk of the weather.", listed.summarized_count)
             ]
-            kept = "select role, content from hitherto.chat_messages where session_id = %s order by seq"
+            kept = "select role, content from other_systems.chat_messages where session_id = %s order by seq"
             assert len(await (await connection.execute(kept, [SESSION])).fetchall()) == 8
     assert {one["model"] for one in small.asked} == {"small"}
     assert {one["model"] for one in big.asked} == {"big"}

@@ -10,6 +10,7 @@ import pytest
 from hitherto import Memory
 from hitherto.other_systems.agent_service import Provider, configure_agents
 from hitherto.other_systems.agent_service import setup as agents_setup
+from hitherto.other_systems.agent_service.setup import AgentSetup
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.memories import open_on
@@ -83,10 +84,10 @@ def afterwards() -> Iterator[None]:
     agents_setup._CURRENT.clear()
 
 
-def configured(memory: Memory, endpoint: Endpoint, *configurations: dict[str, Any], **options: Any) -> None:
+def configured(memory: Memory, endpoint: Endpoint, *configurations: dict[str, Any], **options: Any) -> AgentSetup:
     provider = Provider(kind="azure", base_url=endpoint.root, api_key="none", api_version="2024-10-21")
     there = {"azure_openai_cc": provider, "openai": Provider(base_url=endpoint.url, api_key="none")}
-    configure_agents(memory, tenant="acme", configurations=configurations, providers=there, **options)
+    return configure_agents(memory, tenant="acme", configurations=configurations, providers=there, **options)
 
 
 def sent(endpoint: Endpoint) -> list[str]:

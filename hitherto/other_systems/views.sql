@@ -1,8 +1,11 @@
--- Views for operators, with the names that other systems' tables have: set search_path to hitherto, and queries written for
--- those tables run on them. Each has a column "tenant" beside. Nothing can be written through them: each is a join.
+-- Views for operators, with the names that other systems' tables have: set search_path to other_systems, and queries written
+-- for those tables run on them. Each has a column "tenant" beside. Nothing can be written through them: each is a join. They
+-- read with the rights of whoever asks, so that row-level security holds. Ids of messages sort as their numbers do.
+
+create schema if not exists other_systems;
 
 -- Every summary of a conversation with the one that it was built on.
-create view hitherto.memory as
+create or replace view other_systems.memory with (security_invoker = true) as
 select d.id                 as memory_id,
        c.id                 as conversation_id,
        case when hitherto.expiring(c.next_expiry) then '' else d.text end as memory_text,
@@ -20,8 +23,8 @@ join hitherto.conversation c on c.tenant = d.tenant and c.ref = d.conversation
 where d.action = 'summarize';
 
 -- What the user and the agent said; active is what the summary does not cover yet.
-create view hitherto.memory_entries as
-select m.conversation || '-' || m.seq as id, c.user_id, c.id as session_id, c.agent as agent_id,
+create or replace view other_systems.memory_entries with (security_invoker = true) as
+select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.user_id, c.id as session_id, c.agent as agent_id,
        json_build_object('role', m.role, 'content', m.text)::text as content, m.metadata::text as entry_metadata,
        m.created_at, m.created_at as updated_at, m.expires_at,
        m.retracted_rev is null and m.seq >= c.view_start and m.seq > coalesce(s.end_seq, -1) as is_active, c.tenant
@@ -36,7 +39,7 @@ join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where m.kind = 'text' and not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
 
 -- The newest summary of each conversation, for others to show.
-create view hitherto.conversation_summaries as
+create or replace view other_systems.conversation_summaries with (security_invoker = true) as
 select s.id, c.id as conversation_id, c.user_id, c.agent as agent_id, s.text as summary, s.created_at, s.completed_at as updated_at,
        c.tenant
 from hitherto.conversation c
@@ -49,12 +52,12 @@ cross join lateral (
 where not hitherto.expiring(c.next_expiry);
 
 -- The same.
-create view hitherto.memory_session_summaries as
+create or replace view other_systems.memory_session_summaries with (security_invoker = true) as
 select id::text as id, user_id, conversation_id as session_id, agent_id, summary, created_at, updated_at, tenant
-from hitherto.conversation_summaries;
+from other_systems.conversation_summaries;
 
 -- Searchable digests of parts of conversations; a range ends before message_range_end.
-create view hitherto.conversation_chunks as
+create or replace view other_systems.conversation_chunks with (security_invoker = true) as
 select d.id, c.id as conversation_id, c.user_id, nullif(c.subject, '') as legacy_id, d.text as content,
        d.start_seq::integer as message_range_start, d.end_seq::integer + 1 as message_range_end, d.created_at, c.tenant, c.agent
 from hitherto.digest d
@@ -63,7 +66,7 @@ where d.action = 'chunk' and d.status = 'completed' and d.visible_rev is not nul
   and d.end_seq >= c.view_start and not hitherto.expiring(c.next_expiry);
 
 -- Facts that hold now, but for those of which each message has expired and nobody confirmed.
-create view hitherto.legacy_facts as
+create or replace view other_systems.legacy_facts with (security_invoker = true) as
 select f.id, f.subject as legacy_id, f.user_id, f.category, f.content, f.visibility,
        (select c.id from hitherto.fact_evidence e
         join hitherto.conversation c on c.tenant = e.tenant and c.ref = e.conversation
@@ -81,7 +84,7 @@ where f.state = 'current' and (
                  and (m.expires_at is null or m.expires_at > statement_timestamp())));
 
 -- Conversations, with what each says of its own strategy; null where the agent or the settings decide.
-create view hitherto.agent_conversations as
+create or replace view other_systems.agent_conversations with (security_invoker = true) as
 select c.ref as id, c.id as conversation_id, c.user_id, c.agent as agent_id,
        coalesce(c.title, (
            select left(m.text, 60) from hitherto.message m
@@ -95,8 +98,8 @@ from hitherto.conversation c
 cross join (select) as read_only;
 
 -- Every message, whatever is still shown to the model.
-create view hitherto.agent_messages as
-select m.conversation || '-' || m.seq as id, c.id as conversation_id, m.seq, m.role, m.kind, m.text as content,
+create or replace view other_systems.agent_messages with (security_invoker = true) as
+select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.id as conversation_id, m.seq, m.role, m.kind, m.text as content,
        m.payload as item, m.retracted_rev is not null or m.seq < c.view_start as hidden, m.created_at, c.user_id,
        c.agent as agent_id, c.tenant
 from hitherto.conversation c
@@ -104,7 +107,7 @@ join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
 
 -- Conversations with the running synopsis, and how many messages it covers.
-create view hitherto.chat_sessions as
+create or replace view other_systems.chat_sessions with (security_invoker = true) as
 select c.id, c.user_id, coalesce(c.title, (
            select left(m.text, 60) from hitherto.message m
            where m.tenant = c.tenant and m.conversation = c.ref and m.sum_turns > c.view_turns and m.kind = 'text'
@@ -128,8 +131,8 @@ left join lateral (
 ) s on true;
 
 -- What users asked and what was answered in the end, as far as it is shown.
-create view hitherto.chat_messages as
-select m.conversation || '-' || m.seq as id, c.id as session_id, m.role, m.text as content, m.created_at, m.seq,
+create or replace view other_systems.chat_messages with (security_invoker = true) as
+select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.id as session_id, m.role, m.text as content, m.created_at, m.seq,
        c.user_id, c.agent, c.tenant
 from hitherto.conversation c
 join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
@@ -137,8 +140,8 @@ where m.kind = 'text' and m.role in ('user', 'assistant') and m.seq >= c.view_st
   and not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
 
 -- What agents did, event by event. The payload is null once a message of the run is erased or has expired.
-create view hitherto.agent_run_events as
-select r.id || '-' || e.no as id, r.id as run_id, r.conversation as conversation_id, e.no as seq, e.kind as event_type,
+create or replace view other_systems.agent_run_events with (security_invoker = true) as
+select r.id || '-' || lpad(e.no::text, 12, '0') as id, r.id as run_id, r.conversation as conversation_id, e.no as seq, e.kind as event_type,
        e.name, e.call_id, case when not (hitherto.expiring(c.next_expiry) and hitherto.quotes(e.kind)) then e.payload end as payload,
        e.created_at, r.status as run_status, r.user_id, r.agent as agent_id, r.tenant
 from hitherto.run r

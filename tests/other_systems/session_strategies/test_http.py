@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from hitherto.other_systems.session_strategies.events import EVENTS
 from hitherto.providers.scripted.model import items
-from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, served
+from tests.other_systems.served import AGENT, TOOLS, Service, events_of, served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 NAMED = {"Hitherto-Agent": "support"}
@@ -114,3 +114,15 @@ async def test_the_audit_trail(service: Service) -> None:
         assert [(one["name"], one["call_id"]) for one in recorded] == [
             (one["name"], one["call_id"]) for one in events[1:-1]
         ]
+
+
+async def test_compacting(service: Service, model: Endpoint) -> None:
+    """ "Replaces tool results with compact placeholders": so there are results."""
+    compacting: dict[str, Any] = {"memoryCompacting": {"trigger": {"turns": 1}, "keep": 1}}
+    async with service.client(user="ana") as client:
+        for _ in range(3):
+            await ask(client, "Where is my order?", **compacting)
+        sent = [str(one["content"]) for one in model.asked[-1]["messages"] if one["role"] == "tool"]
+        assert ["⟦removed" in one for one in sent] == [True, False, False], sent
+        log = (await client.get("/api/chat/sessions/s/messages")).json()["messages"]
+        assert {one["role"] for one in log} == {"user", "assistant"}

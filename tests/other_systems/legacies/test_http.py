@@ -9,8 +9,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.acceptance.seeds.served import Service, problem, served
 from tests.databases import service_url
+from tests.other_systems.served import Service, problem, served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 ROSA = "legacy/7"

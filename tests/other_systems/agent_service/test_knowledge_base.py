@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import pytest
 
+from hitherto import Memory
 from hitherto.errors import InvalidInput, InvalidSettings
-from hitherto.other_systems.agent_service import BaseAgent, KnowledgeBaseResource, Provider
+from hitherto.other_systems.agent_service import BaseAgent, KnowledgeBaseResource, Provider, configure_agents
 from hitherto.store.store import Store
-from tests.acceptance.seeds.agents.conftest import KNOWLEDGE, configured
 from tests.memories import open_on
+from tests.other_systems.agent_service.conftest import KNOWLEDGE, configured
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 
@@ -86,3 +87,37 @@ async def test_a_reranker_of_ones_own(store: Store) -> None:
             assert len(await base.search("tokens")) == 2
             assert endpoint.asked[-1]["model"] == "gpt-4o-mini"
             await agent.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("openai", {"OPENAI_BASE_URL": "url", "OPENAI_API_KEY": "key"}),
+        ("azure_openai_cc", {"AZURE_OPENAI_ENDPOINT": "root", "AZURE_OPENAI_API_KEY": "key"}),
+        ("ollama", {"OLLAMA_BASE_URL": "url"}),
+    ],
+)
+async def test_a_reranker_is_where_the_environment_says(
+    memory: Memory, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, kind: str, names: dict[str, str]
+) -> None:
+    """As the agent's own model is: passages go nowhere else."""
+    config: dict[str, Any] = json.loads(json.dumps(KNOWLEDGE))
+    config["resource_config"]["knowledge_base"] |= {"rerank_provider": kind, "rerank_model": "small"}
+    setup = configure_agents(memory, tenant="acme", configurations=[config])
+    agent = BaseAgent("knowledge_memory_agent", "u", "s", setup=setup)
+    for name in ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    if kind != "ollama":
+        with pytest.raises(InvalidInput, match="api_key"):
+            await agent.initialize()
+    for name, what in names.items():
+        monkeypatch.setenv(name, "sesame" if what == "key" else getattr(endpoint, what))
+    await agent.initialize()
+    for text in ("The first on tokens.", "The second on tokens."):
+        await memory.documents(agent.scope).add(text)
+    await memory.wait_for_index()
+    assert agent.knowledge_base is not None
+    assert len(await agent.knowledge_base.search("tokens")) == 2
+    assert endpoint.asked[-1]["model"] == "small"
+    assert ("2024-10-21" in endpoint.paths[-1]) == (kind == "azure_openai_cc")
+    await agent.cleanup()

@@ -15,9 +15,9 @@ import pytest
 import hitherto
 from hitherto import CrossSession, RunStatus, Scope
 from hitherto.providers.scripted.model import items
-from tests.acceptance.seeds.served import AGENT, TOOLS, Service, events_of, problem, served
 from tests.databases import service_url
 from tests.faults.waiting import until
+from tests.other_systems.served import AGENT, TOOLS, Service, events_of, problem, served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
 SESSION = "chat/1"
@@ -329,7 +329,7 @@ async def test_rights(database: str, model: Endpoint) -> None:
 
 
 async def test_a_run_leaves_what_is_set_for_the_agent(database: str, model: Endpoint) -> None:
-    """Setting it needs the right `admin`, running the agent `write`. Where nothing is set, its configuration is."""
+    """Setting it needs the right `admin`, running the agent `write`. What is set comes before its configuration."""
     agent = {
         **AGENT,
         "resources": ["memory", "knowledge_base"],
@@ -344,11 +344,11 @@ async def test_a_run_leaves_what_is_set_for_the_agent(database: str, model: Endp
 
             async def stored() -> tuple[str | None, CrossSession]:
                 async with hitherto.open(database, worker=False) as memory:
-                    found = await memory._services.store.defaults(tenant="acme", agent="support")
+                    found = await memory.agent("support", tenant="acme")
                 return found.policy and json.loads(found.policy)["name"], found.cross_session
 
             assert (await ask(client, "Hello.")).json()["run"]["strategy"] == "token_threshold"
-            assert await stored() == ("token_threshold", CrossSession(triggers=True))
+            assert await stored() == (None, CrossSession())
             chosen = {"policy": "trim:max_turns=3,keep_turns=2", "cross_session": []}
             (await admin.put("/api/v1/agents/support", json=chosen)).raise_for_status()
             assert (await ask(client, "Hello.")).json()["run"]["strategy"] == "trim"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -203,3 +204,14 @@ async def test_a_prepared_turn(memory: Memory) -> None:
     with pytest.raises(InvalidInput):
         await LegacyService(memory, SCOPE).prepare_turn("c", "x", budget=0)
     await chat.append(user("And?"))
+
+
+async def test_two_processes_with_the_same_messages(memory: Memory) -> None:
+    """Each has a service of its own; both begin the same round."""
+    messages = [*round_of(0), *round_of(1), {"role": "user", "content": "question 2"}]
+    for number in range(20):
+        found = await asyncio.gather(
+            *(MemoryService(memory, SCOPE).get_context_for_workflow(f"c{number}", messages) for _ in range(3))
+        )
+        assert [one.gap_messages for one in found] == [messages[:-1]] * 3
+        assert len(await memory.conversation(f"c{number}", scope=SCOPE).messages()) == 5

@@ -20,9 +20,9 @@ from hitherto.policies import Compact, Fraction, LastMessages
 from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, answers, asks, fates, ranges, round_, said
-from tests.acceptance.seeds.compacting import ScriptedCompactor, opaque
 from tests.conftest import SCOPE
 from tests.memories import open_on
+from tests.other_systems.session_strategies.compacting import ScriptedCompactor, opaque
 
 WINDOW = 200
 Native = Callable[..., AbstractAsyncContextManager[tuple[Memory, Conversation]]]

@@ -22,7 +22,7 @@ from tests.forked import Program
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Endpoint
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 AGENT = {"agent_id": "support", "resources": ["memory"], "model": "big", "allowed_regular_tools": ["get_order"]}
 TOOLS = ("--tools", str(EXAMPLES / "agent_tools.py"))
 

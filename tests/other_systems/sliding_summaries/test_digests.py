@@ -22,6 +22,7 @@ from hitherto.core.log.probe import DialogueAt, Mark, TurnAt
 from hitherto.core.policy.plan import Means, plan
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import DatabaseUnavailable, ModelUnavailable
+from hitherto.other_systems.views import create_views
 from hitherto.providers.scripted.model import Gate, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import Opened, asks, bodies, each, opener, round_, says_each
@@ -242,8 +243,9 @@ async def test_the_seeds_queries_see_it(database: str) -> None:
         for number in range(1, 11):
             await round_(chat, number)
             await memory.wait_for_digests()
+    await create_views(database)
     async with await psycopg.AsyncConnection[tuple[object, ...]].connect(database) as connection:
-        await connection.execute("set search_path to hitherto")
+        await connection.execute("set search_path to other_systems")
         cursor = await connection.execute(
             "SELECT memory_id, start_sequence, end_sequence, base_memory_id, status FROM memory "
             "WHERE conversation_id = 'conv_123' ORDER BY memory_id"

@@ -1,0 +1,31 @@
+"""SQL views with the names and columns of other systems' tables, in a schema of their own: see docs/views.md."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import psycopg
+from psycopg import sql
+
+from hitherto.errors import StoreError
+
+SCHEMA = "other_systems"
+
+_ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtext('hitherto.other_systems'))"
+
+_GRANTS = ("grant usage on schema other_systems to {}", "grant select on all tables in schema other_systems to {}")
+
+
+async def create_views(database: str, *, grant: str | None = None) -> None:
+    """Create the views, or replace them, in a database that has Hitherto's schema, as a role that may; the role `grant`
+    may read them afterwards, as far as row-level security and its rights to Hitherto's tables let it. Raises
+    StoreError."""
+    text = files(__package__ or "").joinpath("views.sql").read_text(encoding="utf-8")
+    try:
+        async with await psycopg.AsyncConnection[tuple[object, ...]].connect(database) as connection:
+            await connection.execute(_ONE_AT_A_TIME)
+            await connection.execute(text.encode())
+            for statement in _GRANTS if grant is not None else ():
+                await connection.execute(sql.SQL(statement).format(sql.Identifier(grant or "")))
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL refused to create the views: {error.diag.message_primary or error}") from error
