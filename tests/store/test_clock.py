@@ -9,7 +9,7 @@ import pytest
 
 from hitherto.store.store import Store
 from tests.store.digests.samples import begun
-from tests.store.recall.samples import candidates, found, indexed, keys_of, search_data, taken
+from tests.store.recall.samples import candidates, found, indexed, keys_of, search_data
 from tests.store.samples import HOUR, SCOPE, claimed, dialogue, head_of, user, write
 from tests.times import Time, time_of
 
@@ -19,17 +19,6 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def time(store: Store) -> Time:
     return time_of(store)
-
-
-async def test_a_claim_ends_with_its_lease(store: Store, time: Time) -> None:
-    made = await begun(store)
-    await claimed(store, made, lease=HOUR)
-    await time.pass_time(HOUR / 2)
-    assert await store.claim(SCOPE.tenant, made, lease=HOUR) is None
-    assert await store.due_digests() == []
-    await time.pass_time(HOUR / 2)
-    assert [job.digest for job in await store.due_digests()] == [made]
-    assert (await claimed(store, made)).digest.attempt == 2
 
 
 async def test_what_was_put_off_is_due_after_its_wait_and_an_hour_at_the_most(store: Store, time: Time) -> None:
@@ -58,15 +47,3 @@ async def test_what_is_indexed_ends_with_its_time(store: Store, time: Time) -> N
     await time.pass_time(HOUR)
     assert [one.source.text for one in await candidates(store, keys=keys, around=1)] == ["milk"]
     assert await found(store) == ["milk"]
-
-
-async def test_a_claim_on_an_index_ends_with_its_lease(store: Store, time: Time) -> None:
-    await write(store, "c", user("tea"))
-    first = await taken(store.index, lease=HOUR)
-    await time.pass_time(HOUR / 2)
-    assert await store.index.take(space=None, lease=HOUR, limit=9) is None
-    await time.pass_time(HOUR / 2)
-    assert (await taken(store.index, lease=HOUR)).attempt == first.attempt + 1
-    await time.pass_time(-5 * HOUR)
-    again = await taken(store.index)
-    assert again.attempt == first.attempt + 2, "what a clock that was put back leaves behind waits for nobody"

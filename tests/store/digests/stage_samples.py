@@ -8,11 +8,10 @@ from dataclasses import replace
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.work import DigestOutcome, NewDigest
-from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Kind, Logged, Role, Sums
 from hitherto.store.store import Store
-from tests.store.samples import SCOPE, head_of, log_of
+from tests.store.samples import SCOPE, log_of
 
 REACHING = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)
 
@@ -136,10 +135,3 @@ async def take_back(store: Store, name: str, count: int = 1) -> list[int]:
         )
     await reach(store, name)
     return gone
-
-
-async def live_of(store: Store, name: str, at: int) -> list[int]:
-    """The seqs of the messages that views at revision `at` can show."""
-    head = await head_of(store, name)
-    reading = MessageRange(start=0, stop=head.next_seq, live_at=at)
-    return [one.seq for one in await store.messages(SCOPE, name, head.ref, reading)]

@@ -64,11 +64,6 @@ class TestClaim:
         got = [work.digest.id for work in await asyncio.gather(*claims) if work is not None]
         assert sorted(got) == made
 
-    async def test_a_claim_that_holds_cannot_be_taken(self, store: Store) -> None:
-        work = await claimed(store, await begun(store))
-        assert await store.claim(SCOPE.tenant, work.digest.id, lease=HOUR) is None
-        assert await row_of(store, work.digest.id) == work.digest
-
     async def test_after_its_lease_another_gets_it(self, store: Store) -> None:
         made = await begun(store)
         for n in (1, 2, 3):
@@ -169,14 +164,6 @@ class TestProlong:
 
 
 class TestPutOff:
-    async def test_put_off_it_is_due_again_at_once(self, store: Store) -> None:
-        work = await claimed(store, await begun(store))
-        assert await store.put_off(work, wait=AT_ONCE)
-        row = await row_of(store, work.digest.id)
-        assert row == replace(work.digest, attempt=2, claimed=False, due_at=row.due_at)
-        again = await claimed(store, work.digest.id)
-        assert (again.digest.attempt, again.digest.tries, again.digest.error) == (3, 2, None)
-
     async def test_who_put_it_off_has_lost_it(self, store: Store) -> None:
         work = await claimed(store, await begun(store))
         assert await store.put_off(work, wait=HOUR, error="busy")

@@ -172,12 +172,6 @@ class TestDigest:
         await fire(store, "d", 0, 1)
         assert [one.id for one in (await head_of(store, "c")).running] == [first, other]
 
-    async def test_one_ends_and_the_next_is_fired_in_one_unit(self, store: Store) -> None:
-        await write(store, "c", *dialogue(3))
-        first = await fire(store, "c", 0, 3)
-        written = await write(store, "c", outcomes=[ending("failed", first)], fire=[digest_of(0, 5)])
-        assert tuple(one.id for one in (await head_of(store, "c")).running) == written.fired
-
     async def test_of_many_that_fire_at_once_one_is_in_progress(self, store: Store) -> None:
         await write(store, "c", *dialogue(3))
 
@@ -231,18 +225,6 @@ class TestDigest:
         head = await head_of(store, "c")
         assert head.digest is not None
         assert head.digest.id == newer, "of two that reach equally far, the newer"
-
-    async def test_none_that_ends_before_the_view_stands(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        await digested(store, "c", 0, 3)
-        await clear(store, "c")
-        head = await head_of(store, "c")
-        assert (head.digest, head.digest_sums, head.view_start) == (None, Sums(), 4)
-        await write(store, "c", *dialogue(2))
-        later = await digested(store, "c", 4, 7)
-        head = await head_of(store, "c")
-        assert head.digest is not None
-        assert head.digest.id == later
 
     async def test_a_clear_is_complete_at_once_and_never_stands(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))

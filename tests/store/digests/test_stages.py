@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Digest, Item, Status
+from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
-from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import RunningDigest
-from hitherto.core.log.message import Sums
 from hitherto.errors import HithertoError
 from hitherto.store.store import Store
-from tests.store.digests.stage_samples import reach, stage_row, staged, superseded
+from tests.store.digests.stage_samples import stage_row, staged, superseded
 from tests.store.samples import (
     SCOPE,
-    clear,
     dialogue,
     digest_of,
-    digested,
     ending,
     fire,
     head_of,
@@ -103,106 +99,6 @@ class TestStage:
         assert written.fired[1] == first
         assert (await row_of(store, written.fired[0])).base == first
         assert [row.id for row in await store.digests(SCOPE, "c")] == sorted(written.fired)
-
-    async def test_frontiers_come_back_as_they_were_committed(self, store: Store) -> None:
-        await write(store, "c", *dialogue(3))
-        sums = Sums(tokens=20, turns=1, dialogue=2, results=3)
-        frontiers = {
-            "a": Frontier(
-                action=DigestAction.DROP, start=0, end=1, sums=sums, kept_from=2, kept_sums=sums, freed=12, since=3
-            ),
-            "replaced": Frontier(
-                action=DigestAction.COMPACT,
-                start=0,
-                end=5,
-                sums=sums,
-                kept_from=0,
-                kept_sums=Sums(),
-                digest=9,
-                family="f",
-                tokens=11,
-            ),
-        }
-        await write(store, "c", frontiers=frontiers, late=((1, 3), (2, 5)))
-        head = await head_of(store, "c")
-        assert (dict(head.frontiers), head.late) == (frontiers, ((1, 3), (2, 5)))
-        async with store.write(SCOPE, "c") as unit:
-            assert (dict(unit.head.frontiers), unit.head.late) == (frontiers, ((1, 3), (2, 5)))
-
-    async def test_frontiers_before_the_view_are_none(self, store: Store) -> None:
-        await write(store, "c", *dialogue(3))
-        await staged(store, "c", stage_row(DigestAction.DROP, 0, 3), stage_row(DigestAction.REDACT, 0, 5))
-        await clear(store, "c")
-        await write(store, "c", *dialogue(1))
-        await staged(store, "c", stage_row(DigestAction.DROP, 6, 7))
-        past = [await store.head(SCOPE, "c", at=at) for at in range(6)]
-        reached = [head and {stage: one.end for stage, one in head.frontiers.items()} for head in past]
-        assert reached == [{}, {}, {"drop": 3, "redact": 5}, {}, {}, {"drop": 7}]
-        assert dict((await head_of(store, "c")).frontiers) == (past[5] and dict(past[5].frontiers))
-        async with store.write(SCOPE, "c") as unit:
-            back = replace(unit.head, rev=6, frontiers=past[2].frontiers if past[2] else {})
-            await unit.commit(Changes(head=back))
-        assert dict((await head_of(store, "c")).frontiers) == {}
-
-    async def test_a_frontier_tells_what_its_row_does(self, store: Store) -> None:
-        """The tokens that the stage has taken out and where that began; for opaque items, the tokens that they take."""
-        await write(store, "c", *dialogue(4), tokens=[4, 8, 16, 32, 64, 128, 256, 512])
-        await staged(
-            store,
-            "c",
-            stage_row(DigestAction.DROP, 0, 1, tokens=12, freed=12),
-            stage_row(DigestAction.REDACT, 1, 3, tokens=30, freed=30, since=4),
-            stage_row(DigestAction.CHUNK, 1, 2, tokens=6),
-            stage_row(DigestAction.COMPACT, 1, 2, tokens=8, opaque=OPAQUE),
-        )
-        (last,) = await staged(store, "c", stage_row(DigestAction.REDACT, 4, 5, tokens=50, freed=80, since=4))
-        later = await write(store, "c", fire=[stage_row(DigestAction.COMPACT, 2, 3, tokens=1, completed=False)])
-        await write(store, "c", outcomes=[DigestOutcome(digest=later.fired[0], opaque="[]", tokens=9)])
-        await reach(store, "c")
-        found = [await store.head(SCOPE, "c", at=at) for at in (2, 3, 5)]
-        told = [head and {name: (f.tokens, f.freed, f.since) for name, f in head.frontiers.items()} for head in found]
-        first = {"drop": (0, 12, 0), "redact": (0, 30, 4), "chunk": (0, 0, 0), "compact": (8, 0, 0)}
-        assert told == [first, {**first, "redact": (0, 80, 4)}, {**first, "redact": (0, 80, 4), "compact": (9, 0, 0)}]
-        assert found[2] is not None
-        assert found[2].frontiers == (await head_of(store, "c")).frontiers
-        await superseded(store, "c", last)
-        head = await head_of(store, "c")
-        assert (head.frontiers["redact"].freed, head.frontiers["redact"].end) == (30, 3)
-        (row,) = [one for one in await store.digests(SCOPE, "c") if one.id == last]
-        assert (row.tokens, row.freed, row.since) == (50, 80, 4)
-
-    async def test_what_is_superseded_is_hidden_from_its_revision_on(self, store: Store) -> None:
-        await write(store, "c", *dialogue(3))
-        first = await digested(store, "c", 0, 1, Item("first", ((0, 0),)))
-        second = await digested(store, "c", 0, 3, Item("second", ((0, 0),)))
-        running = await fire(store, "c", 0, 5)
-        (drop,) = await staged(store, "c", stage_row(DigestAction.DROP, 0, 1))
-        await superseded(store, "c", second, drop, running)
-        await superseded(store, "c", second)
-        row = await row_of(store, second)
-        assert (row.status, row.visible_rev, row.hidden_rev) == (Status.SUPERSEDED, 3, 5)
-        assert [item.text for item in row.items] == ["second"], "what it says is kept"
-        assert (await row_of(store, running)).status is Status.PROCESSING, "only completed rows are superseded so"
-        past = [await store.head(SCOPE, "c", at=at) for at in range(7)]
-        standing = [head and head.digest and head.digest.id for head in past]
-        assert standing == [None, None, first, second, second, first, first]
-        assert [head and set(head.frontiers) for head in past] == [set(), set(), set(), set(), {"drop"}, set(), set()]
-        head = await head_of(store, "c")
-        assert head.digest is not None
-        assert head.digest.id == first
-
-    async def test_a_clear_is_taken_back(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        made = await digested(store, "c", 0, 1)
-        await clear(store, "c")
-        cleared = (await store.digests(SCOPE, "c"))[-1].id
-        await superseded(store, "c", cleared, view_start=0)
-        past = [await store.head(SCOPE, "c", at=at) for at in range(5)]
-        assert [head and head.view_start for head in past] == [0, 0, 0, 4, 0]
-        assert [head and head.digest and head.digest.id for head in past] == [None, None, made, None, made]
-        head = await head_of(store, "c")
-        assert head.digest is not None
-        assert (head.view_start, head.digest.id) == (0, made)
 
     async def test_a_range_is_free_again_within_the_commit_that_supersedes(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))

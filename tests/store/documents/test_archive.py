@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Item, Status
 from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.documents.document import CONVERSATION, ArchiveOrigin, NewDocument, namespace_of
@@ -21,7 +20,7 @@ from tests.store.documents.test_documents import (
     SAID,
     titles,
 )
-from tests.store.samples import SCOPE, clear, dialogue, fire, write
+from tests.store.samples import SCOPE, dialogue, fire, write
 
 
 def archive_of(digest: int, *, user: str = SCOPE.user) -> NewDocument:
@@ -127,17 +126,6 @@ class TestArchive:
         assert await ranges_of(store) == [("other", 0, 5)]
         assert await titles(store, doc_type="note") == ["Meals"]
 
-    async def test_taking_a_message_back_takes_what_stands_for_it(self, store: Store) -> None:
-        await self.two(store)
-        async with store.write(SCOPE, "c") as unit:
-            await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=(5,)))
-        assert await ranges_of(store) == [("c", 0, 1), ("other", 0, 5)]
-
-    async def test_a_clear_takes_what_stands_for_hidden_messages(self, store: Store) -> None:
-        await self.two(store)
-        await clear(store, "c")
-        assert await ranges_of(store) == [("other", 0, 5)]
-
     async def test_a_document_goes_with_its_digest(self, store: Store) -> None:
         first, second = await self.two(store)
         await write(store, "c", supersede=[second])
@@ -149,14 +137,6 @@ class TestArchive:
         first, _ = await self.two(store)
         await write(store, "c", rewritten=[RewrittenDigest(digest=first, text="shorter", tokens=1)])
         assert await ranges_of(store) == [("c", 0, 1), ("c", 2, 5), ("other", 0, 5)]
-
-    async def test_a_deleted_conversation_takes_its_documents(self, store: Store) -> None:
-        await self.two(store)
-        await store.documents.keep(SCOPE, NOTE)
-        async with store.write(SCOPE, "c") as unit:
-            await unit.delete()
-        assert await ranges_of(store) == [("other", 0, 5)]
-        assert await titles(store, doc_type="note") == ["Meals"]
 
     async def test_a_namesake_of_another_agent_keeps_its_documents(self, store: Store) -> None:
         await self.two(store)

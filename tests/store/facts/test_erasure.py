@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hitherto.core.facts.fact import FactAction, FactState, RepeatedFact
+from hitherto.core.facts.fact import FactAction, RepeatedFact
 from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
@@ -18,7 +18,7 @@ from tests.store.facts.samples import (
     learned,
     version_of,
 )
-from tests.store.facts.test_evidence import delete, told_of
+from tests.store.facts.test_evidence import told_of
 from tests.store.samples import SCOPE, write
 
 
@@ -58,38 +58,6 @@ class TestFactErasure:
         assert "secret" not in await told_of(store)
         assert await _contents(store, other) == ["Fences.", "Fences."]
         assert await current_contents(store) == ["Swims.", "Fences."]
-
-    async def test_what_it_says_from_then_on_is_kept(self, store: Store) -> None:
-        (made,) = await learned(store, "A secret.")
-        await store.facts.change(SCOPE, made, edit("Swims."))
-        await write(store, "c", erase=((0, 0),))
-        await store.facts.change(SCOPE, made, edit("Dives."))
-        assert await _contents(store, made) == ["", "Swims.", "Dives."]
-        assert "secret" not in await told_of(store)
-
-    async def test_a_confirmed_fact_that_holds_no_more_forgets_too(self, store: Store) -> None:
-        (made,) = await learned(store, "A secret.")
-        await store.facts.change(SCOPE, made, edit("Swims."))
-        await learned(store, "Dives.", name="d", supersedes=(made,))
-        await write(store, "c", erase=((0, 0),))
-        assert (await fact_of(store, made)).state is FactState.SUPERSEDED
-        assert await _contents(store, made) == ["", "Swims.", "Swims."]
-        assert "secret" not in await told_of(store)
-
-    @pytest.mark.parametrize("way", ["taken back", "said elsewhere", "deleted"])
-    async def test_other_histories_are_left_whole(self, store: Store, way: str) -> None:
-        (made,) = await learned(store, "Sings.")
-        await learn(store, "c", repeated=[RepeatedFact(fact=made, seqs=(0,), confidence=0.7)])
-        await learned(store, "Sings.", name="d")
-        await store.facts.change(SCOPE, made, edit("Swims."))
-        if way == "taken back":
-            await take_back(store, "c", 1)
-        elif way == "said elsewhere":
-            await write(store, "c", erase=((0, 0),))
-        else:
-            await delete(store, "c")
-            await delete(store, "d")
-        assert await _contents(store, made) == ["Sings.", "Sings.", "Swims."]
 
 
 async def _contents(store: Store, fact: int) -> list[str]:

@@ -192,34 +192,6 @@ class TestFact:
         assert ids == sorted(set(ids))
         assert await listed(store) == await current_contents(store) == ["One.", "Two.", "Three.", "Four.", "Five."]
 
-    async def test_the_same_statement_again_is_more_evidence(self, store: Store) -> None:
-        (made,) = await learned(store, "Swims.")
-        book, before = await store.facts.current_facts(SCOPE, THE_USER), await fact_of(store, made)
-        await write(store, "d", *dialogue(2))
-        again = new("Swims.", 0, 2, category="other", confidence=0.9, metadata='{"a": 1}')
-        assert await learn(store, "d", again, again) == []
-        after = await fact_of(store, made)
-        changed = {"repeated": 1, "updated_at": after.updated_at, "evidence": after.evidence}
-        assert after == replace(before, **changed), "the second time, all that says so is known"
-        assert await said(store, made) == [("c", 0), ("d", 0), ("d", 2)]
-        assert after.updated_at > before.updated_at
-        assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.REPEATED]
-        assert (await store.facts.history(SCOPE, made))[-1].version == 1
-        known_now = await store.facts.current_facts(SCOPE, THE_USER)
-        assert known_now.facts == (replace(book.facts[0], said_at=after.evidence[-1].said_at),)
-
-    async def test_the_same_messages_say_nothing_new(self, store: Store) -> None:
-        (made,) = await learned(store, "Swims.")
-        before = await facts_snapshot(store, SCOPE)
-        repeated = [RepeatedFact(fact=made, seqs=seqs, confidence=0.9) for seqs in ((0,), ())]
-        assert await learn(store, "c", new("Swims.", 0), new("Swims."), repeated=repeated) == []
-        assert await facts_snapshot(store, SCOPE) == before
-
-    async def test_two_new_facts_of_one_digest_can_be_the_same(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        (made,) = await learn(store, "c", new("Sails.", 0), new("Sails.", 2))
-        assert ((await fact_of(store, made)).repeated, await said(store, made)) == (1, [("c", 0), ("c", 2)])
-
     async def test_the_same_statement_at_the_same_time_is_one_fact(self, store: Store) -> None:
         names = [f"c{n}" for n in range(8)]
         for name in names:

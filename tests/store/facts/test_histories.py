@@ -19,6 +19,7 @@ from tests.lengths import examples, lasting
 from tests.store.facts.drawn import ADA, BEN, CONVERSATIONS, Step, histories
 from tests.store.facts.modeled import Facts, Message, One
 from tests.store.facts.samples import EVERYTHING, MUM, SHARED, edit, learn, new, set_whole
+from tests.store.facts.stories import STORIES
 from tests.store.recall.samples import found, indexed
 from tests.store.samples import dialogue, write
 
@@ -245,6 +246,11 @@ async def play(store: Store, steps: Sequence[Step]) -> None:
     for step in steps:
         await world.do(step)
         await world.check()
+
+
+@pytest.mark.parametrize("steps", STORIES.values(), ids=STORIES)
+async def test_story(store: Store, steps: list[Step]) -> None:
+    await play(store, steps)
 
 
 @lasting

@@ -117,13 +117,6 @@ class TestKnownFact:
         assert len(told.terms) == len(told.counts) == told.sizes.sum()
         assert (told.codes, told.coded) == (None, None)
 
-    async def test_nothing_known_is_empty_columns(self, store: Store) -> None:
-        for space in (None, SPACE):
-            told = await store.facts.known(SCOPE, "nobody", space=space)
-            assert told.subject == Subject(id="nobody", name="nobody")
-            assert (shapes(told), len(told.terms), len(told.counts)) == ({0}, 0, 0)
-            assert (told.codes, told.coded) == (None, None)
-
     async def test_a_fact_without_words_is_known_too(self, store: Store) -> None:
         made = await learned(store, "…", "Swims.", "?")
         told = await store.facts.known(SCOPE, THE_USER)

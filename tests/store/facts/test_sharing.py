@@ -8,37 +8,28 @@ from typing import Any
 
 import pytest
 
-from hitherto.core.facts.fact import FactAction, FactState, Subject
-from hitherto.core.facts.queries import FactChange, FactFilter, KnownFactsQuery
+from hitherto.core.facts.fact import Subject
+from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.scope import THE_USER, Scope
-from hitherto.errors import HithertoError, InvalidFact
+from hitherto.errors import HithertoError
 from hitherto.store.store import Store
-from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,
     BEN,
     CAT,
-    DELETE,
     MUM,
     PRIVATE,
-    SHARE,
     SHARED,
-    UNSHARE,
-    actions_of,
-    current_contents,
-    edit,
     fact_of,
     known,
-    learn,
     learned,
     listed,
-    new,
     seen,
     set_whole,
     shared_by,
     version_of,
 )
-from tests.store.samples import dialogue, user, write
+from tests.store.samples import user, write
 
 OUTSIDE = {
     "no member": CAT,
@@ -57,17 +48,6 @@ class TestSharedFact:
         """Ada's fact about her mum, which Ben sees."""
         await set_whole(store, ADA.tenant, MUM)
         return await shared_by(store, "Grows roses.")
-
-    async def test_a_shared_fact_is_shown_to_members(self, store: Store, roses: int) -> None:
-        own = await fact_of(store, roses)
-        assert (own.visibility, len(own.evidence)) == (SHARED, 1)
-        assert await seen(store, roses, scope=BEN)
-        theirs = await fact_of(store, roses, scope=BEN)
-        assert theirs == replace(own, evidence=()), "where it was said is for its owner alone"
-        assert await store.facts.facts(BEN, FactFilter()) == [theirs]
-        assert await version_of(store, roses, 2, scope=BEN) == theirs
-        assert await store.facts.history(BEN, roses) == ()
-        assert await current_contents(store, MUM.id, scope=BEN) == []
 
     async def test_it_is_told_from_ones_own(self, store: Store, roses: int) -> None:
         (bens,) = await learned(store, "Grows roses.", scope=BEN, subject=MUM.id)
@@ -100,92 +80,6 @@ class TestSharedFact:
             assert found.subject == told
         everybodys = await set_whole(store, ADA.tenant, replace(MUM, members=()))
         assert (await store.facts.known(CAT, MUM.id)).subject == everybodys, "without members, it is nobody's secret"
-
-    async def test_a_private_fact_is_shown_to_nobody(self, store: Store, roses: int) -> None:
-        (private,) = await learned(store, "Is ill.", name="d", subject=MUM.id)
-        for scope in (BEN, CAT):
-            assert not await seen(store, private, scope=scope)
-            assert await version_of(store, private, 1, scope=scope) is None
-        assert await seen(store, private, scope=ADA)
-
-    @pytest.mark.parametrize(
-        "members", [(ADA.user,), (BEN.user,), (), (CAT.user,)], ids=["reader", "owner", "all", "both"]
-    )
-    async def test_who_is_a_member_no_more_sees_and_shows_no_more(
-        self, store: Store, roses: int, members: tuple[str, ...]
-    ) -> None:
-        await set_whole(store, ADA.tenant, replace(MUM, members=members))
-        for scope in (BEN, CAT):
-            assert not await seen(store, roses, scope=scope)
-            assert await version_of(store, roses, 2, scope=scope) is None
-        assert await seen(store, roses, scope=ADA)
-        await set_whole(store, ADA.tenant, replace(MUM, members=(*MUM.members, CAT.user)))
-        assert await seen(store, roses, scope=BEN)
-        assert await seen(store, roses, scope=CAT)
-
-    async def test_a_subject_that_was_never_set_shares_nothing(self, store: Store) -> None:
-        made = await shared_by(store, "Sings.")
-        assert not await seen(store, made, scope=BEN)
-        await set_whole(store, "another", MUM)
-        await set_whole(store, ADA.tenant, Subject(id="dad", name="Dad", members=MUM.members))
-        assert not await seen(store, made, scope=BEN)
-        await set_whole(store, ADA.tenant, MUM)
-        assert await seen(store, made, scope=BEN)
-
-    @pytest.mark.parametrize("change", [UNSHARE, DELETE], ids=["unshared", "deleted"])
-    async def test_what_is_taken_out_is_gone_at_once(self, store: Store, roses: int, change: FactChange) -> None:
-        await store.facts.change(ADA, roses, change)
-        assert not await seen(store, roses, scope=BEN)
-        assert [await version_of(store, roses, version, scope=BEN) for version in range(5)] == [None] * 5
-
-    async def test_it_can_be_shared_anew(self, store: Store, roses: int) -> None:
-        await store.facts.change(ADA, roses, UNSHARE)
-        await store.facts.change(ADA, roses, edit("Grows roses, and hates it."))
-        await store.facts.change(ADA, roses, edit("Grows roses and leeks."))
-        await store.facts.change(ADA, roses, SHARE)
-        assert await seen(store, roses, scope=BEN)
-        shown = [await version_of(store, roses, version, scope=BEN) for version in range(1, 7)]
-        contents = [one and one.content for one in shown]
-        assert contents == [None, "Grows roses.", None, None, None, "Grows roses and leeks."]
-
-    async def test_an_edit_is_seen_at_once(self, store: Store, roses: int) -> None:
-        await store.facts.change(ADA, roses, edit("Grows leeks."))
-        assert await known(store, MUM.id, scope=BEN) == await listed(store, scope=BEN) == ["Grows leeks."]
-        before = await version_of(store, roses, 2, scope=BEN)
-        assert before is not None
-        assert before.content == "Grows roses."
-
-    async def test_only_current_ones_are_shown(self, store: Store, roses: int) -> None:
-        await write(store, "d", *dialogue(1), subject=MUM.id)
-        (after,) = await learn(store, "d", new("Grows leeks.", 0, supersedes=(roses,)))
-        assert (await fact_of(store, roses)).state is FactState.SUPERSEDED
-        assert not await seen(store, roses, scope=BEN)
-        assert not await seen(store, after, scope=BEN), "what takes its place is private"
-        assert await listed(store, scope=BEN, state=None) == await listed(store, scope=BEN) == []
-        assert await listed(store, scope=BEN, state=FactState.SUPERSEDED) == []
-        assert await version_of(store, roses, 2, scope=BEN) is None, "nor in a context that is built again"
-        then = await version_of(store, roses, 2)
-        assert then is not None
-        assert (then.content, then.state) == ("Grows roses.", FactState.SUPERSEDED)
-
-    async def test_what_was_taken_back_is_shown_no_more(self, store: Store, roses: int) -> None:
-        await take_back(store, "c", 1)
-        assert not await seen(store, roses, scope=BEN)
-        assert await version_of(store, roses, 2, scope=BEN) is None
-
-    @pytest.mark.parametrize("way", ["superseded", "withdrawn"])
-    async def test_what_is_not_current_can_be_unshared(self, store: Store, roses: int, way: str) -> None:
-        if way == "superseded":
-            await learned(store, "Grows leeks.", name="d", subject=MUM.id, supersedes=(roses,))
-        else:
-            await take_back(store, "c", 1)
-        before = await fact_of(store, roses)
-        after = await store.facts.change(ADA, roses, UNSHARE)
-        assert after == replace(before, visibility=PRIVATE, version=3, updated_at=after.updated_at)
-        assert (await actions_of(store, roses))[-1] is FactAction.UNSHARED
-        assert await store.facts.change(ADA, roses, UNSHARE) == after, "it is private already"
-        with pytest.raises(InvalidFact, match="restore it"):
-            await store.facts.change(ADA, roses, SHARE)
 
     async def test_facts_about_the_user_himself_are_his_own(self, store: Store) -> None:
         """Whatever their visibility says, and even if `THE_USER` was set as a subject with members."""
@@ -233,13 +127,6 @@ class TestSharedFact:
         for name, (asked, contents) in wanted.items():
             assert await listed(store, scope=BEN, **asked) == contents, name
         assert PRIVATE in {one.visibility for one in await store.facts.facts(BEN, FactFilter(mine=True))}
-
-    async def test_a_share_by_a_member_who_joins_later(self, store: Store, roses: int) -> None:
-        cats = await shared_by(store, "Snores.", scope=CAT)
-        assert not await seen(store, cats, scope=BEN)
-        await set_whole(store, ADA.tenant, replace(MUM, members=(CAT.user, BEN.user)))
-        assert await seen(store, cats, scope=BEN)
-        assert not await seen(store, roses, scope=BEN)
 
     async def test_a_context_shows_what_is_shared(self, store: Store, roses: int) -> None:
         await write(store, "mine", user("How is she?"), scope=BEN, subject=MUM.id)

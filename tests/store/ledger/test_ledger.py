@@ -15,7 +15,7 @@ from hitherto.core.scope import Scope
 from hitherto.store.store import Store
 from tests.store.conftest import AS_OWNER
 from tests.store.digests.samples import entries
-from tests.store.samples import SCOPE, dialogue, digest_of, fire, head_of, write
+from tests.store.samples import SCOPE, dialogue, fire, write
 
 OTHER_USER = replace(SCOPE, user="another")
 ELSEWHERE = Scope(tenant="another", user=SCOPE.user, agent=SCOPE.agent)
@@ -83,13 +83,6 @@ class TestLedger:
             await unit.commit(Changes(head=unit.head, calls=(FIRST,)))
         assert [one.calls for one in await store.costs("model", tenant=SCOPE.tenant)] == [1]
 
-    async def test_an_empty_ledger(self, store: Store) -> None:
-        assert await store.spent("acme") == NOTHING
-        assert await store.spent("acme", day=date(2020, 2, 29)) == NOTHING
-        for by in GROUPINGS:
-            assert await store.costs(by, tenant="acme") == []
-            assert await store.costs(by, tenant="acme", since=date.min, until=date.max) == []
-
     async def test_calls_land_with_the_commit_and_only_with_it(self, store: Store) -> None:
         await write(store, "c", *dialogue(3))
         made = await fire(store, "c", 0, 5)
@@ -101,21 +94,6 @@ class TestLedger:
             await unit.commit(Changes(head=replace(unit.head, rev=3), outcomes=(outcome,), calls=calls))
         assert await noted(store) == [sums("m", FIRST, SECOND)]
         assert await store.spent("acme") == Spending(cost=0.75, tokens=1_275)
-
-    async def test_a_commit_that_is_refused_writes_no_calls(self, store: Store) -> None:
-        await write(store, "c", *dialogue(3))
-        await fire(store, "c", 0, 5)
-        with pytest.raises(Exception, match="nothing was written"):
-            async with store.write(SCOPE, "c") as unit:
-                await unit.commit(Changes(head=unit.head, fire=(digest_of(0, 3),), calls=(FIRST,)))
-        assert await noted(store) == []
-
-    async def test_calls_need_no_outcome(self, store: Store) -> None:
-        await write(store, "c", *dialogue(1))
-        await commit(store, "c", [FIRST, FAILED])
-        await commit(store, "new", [SECOND])
-        assert (await head_of(store, "c")).rev == 1
-        assert await noted(store) == [sums("m", FIRST, SECOND), sums("another", FAILED)]
 
     async def test_calls_that_no_digest_came_of(self, store: Store) -> None:
         await write(store, "c", *dialogue(1))
@@ -177,24 +155,6 @@ class TestLedger:
         }
         for by in GROUPINGS:
             assert await store.costs(by) == expected[by]
-
-    async def test_by_each_of_a_tenant(self, store: Store) -> None:
-        await commit(store, "c", [FIRST])
-        await note(store, OTHER_USER, entries([SECOND, SECOND]))
-        await note(store, ELSEWHERE, entries([SILENT, FAILED]))
-        expected: dict[By, list[Costs]] = {
-            "tenant": [sums("acme", FIRST, SECOND, SECOND)],
-            "user": [sums("another", SECOND, SECOND), sums("u-17", FIRST)],
-            "model": [sums("m", FIRST, SECOND, SECOND)],
-            "purpose": [sums("condense", SECOND, SECOND), sums("digest", FIRST)],
-        }
-        for by, made in expected.items():
-            assert await store.costs(by, tenant="acme") == made
-
-    async def test_the_dearest_first(self, store: Store) -> None:
-        for name, cost, times in (("b", 1.0, 1), ("a", None, 2), ("d", 0.0, 2), ("c", None, 3), ("e", 2.0, 1)):
-            await note(store, SCOPE, entries([replace(SILENT, model=name, cost=cost)] * times))
-        assert [one.group for one in await noted(store)] == ["e", "b", "c", "a", "d"]
 
     async def test_days_are_inclusive(self, store: Store) -> None:
         await note(store, SCOPE, entries([FIRST]))

@@ -153,14 +153,6 @@ class TestErasure:
         standing = StandingSummary(id=again, start=0, end=3, text="anew", spec=rows[0].spec, tokens=4)
         assert (await head_of(store, "c")).digest == standing
 
-    async def test_a_digest_that_was_superseded_before_is_rewritten_too(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        made = await digested(store, "c", 0, 3, Item("secret", ((1, 1),)))
-        await write(store, "c", supersede=[made])
-        await write(store, "c", erase=((1, 1),), rewritten=[RewrittenDigest(digest=made, superseded=True)])
-        (row,) = await store.digests(SCOPE, "c")
-        assert (row.status, row.items, row.text, row.hidden_rev) == (Status.SUPERSEDED, (), "", 0)
-
     async def test_an_erasure_of_a_user_is_recorded_until_it_ends(self, store: Store) -> None:
         other = replace(SCOPE, user="other")
         await write(store, "c", *dialogue(1))

@@ -15,6 +15,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
 from hitherto.core.log.message import Kind, Logged
 from hitherto.store.store import Store
+from tests.lengths import examples, lasting
 from tests.store.digests.stage_samples import reach, stage_row, staged, superseded, take_back
 from tests.store.samples import (
     OTHER_STAGE,
@@ -45,7 +46,7 @@ _NOW = {
 _TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
 
 
-def lasting(head: Head | None) -> Head | None:
+def of_any_revision(head: Head | None) -> Head | None:
     """`head` without the fields that only the newest revision has, and without the clock."""
     if head is None:
         return None
@@ -123,8 +124,9 @@ def read(log: list[Logged], reading: MessageRange) -> list[int]:
     return found[: reading.limit]
 
 
+@lasting
 class TestHistory:
-    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("seed", range(examples(4)))
     async def test_every_revision_stays_what_it_was(self, store: Store, seed: int) -> None:
         """Frontiers too: the newest head has them as they were committed, a past head derives them from the rows."""
         chance = chances(2_000 + seed)
@@ -133,14 +135,14 @@ class TestHistory:
         for _ in range(STEPS):
             await random_step(store, "c", chance)
             head = await head_of(store, "c")
-            was[head.rev] = lasting(head)
+            was[head.rev] = of_any_revision(head)
         for rev, head in was.items():
-            assert lasting(await store.head(SCOPE, "c", at=rev)) == head, rev
+            assert of_any_revision(await store.head(SCOPE, "c", at=rev)) == head, rev
         past = [await store.head(SCOPE, "c", at=rev) for rev in range(max(was))]
         gone = [head and (head.awaited, head.late, head.failures, head.running) for head in past]
         assert gone == [((), (), 0, ())] * len(past)
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", range(examples(2)))
     async def test_every_revision_is_read_as_it_was(self, store: Store, seed: int) -> None:
         chance = chances(3_000 + seed)
         await write(store, "c", user())

@@ -115,16 +115,6 @@ class TestListing:
         await digested(store, "c", 0, 3, Item("They meet.", ((1, 1),)))
         assert [one.summary for one in await listed(store)] == [""]
 
-    async def test_listed_goes_on_though_conversations_move(self, store: Store) -> None:
-        for name in ("a", "b", "c", "d", "e"):
-            await write(store, name, user())
-        *_, last = await listed(store, limit=2)
-        await write(store, "b", user())
-        assert await names(store, beyond=(last.updated_at, last.ref)) == ["c", "a"]
-        assert await names(store) == ["b", "e", "d", "c", "a"]
-        await write(store, last.conversation, user())
-        assert await names(store, beyond=(last.updated_at, last.ref)) == ["c", "a"]
-
     async def test_info_is_what_lists_show_of_one_conversation(self, store: Store) -> None:
         await write(store, "c", user("Where?"), *dialogue(2))
         await digested(store, "c", 0, 3, Item("They meet.", ((0, 1),)))

@@ -21,7 +21,6 @@ from tests.store.samples import (
     chances,
     head_of,
     log_of,
-    reasoning,
     result,
     system,
     user,
@@ -86,46 +85,6 @@ def random_reading(chance: random.Random, log: Sequence[Logged]) -> MessageRange
 
 
 class TestReading:
-    async def test_each_bound_alone(self, store: Store) -> None:
-        batch = [user(), reasoning(), call("a"), result("a"), assistant(), system(), user(), assistant()]
-        await write(store, "c", *batch, tokens=[5, 0, 0, 5, 5, 0, 5, 5])
-        ref = (await head_of(store, "c")).ref
-
-        async def seqs(reading: MessageRange) -> list[int]:
-            return [logged.seq for logged in await store.messages(SCOPE, "c", ref, reading)]
-
-        assert await seqs(MessageRange(start=0, stop=8)) == [0, 1, 2, 3, 4, 5, 6, 7]
-        assert await seqs(MessageRange(start=5, stop=8)) == [5, 6, 7]
-        assert await seqs(MessageRange(start=0, stop=3)) == [0, 1, 2]
-        assert await seqs(MessageRange(start=3, stop=3)) == []
-        assert await seqs(MessageRange(start=6, stop=3)) == []
-        assert await seqs(MessageRange(start=8, stop=100)) == []
-        assert await seqs(MessageRange(start=0, stop=8, tokens=5, live_at=1)) == [0, 1, 2, 3, 4, 5, 6, 7]
-        assert await seqs(MessageRange(start=0, stop=8, tokens=6, live_at=1)) == [3, 4, 5, 6, 7]
-        assert await seqs(MessageRange(start=0, stop=8, tokens=15, live_at=1)) == [4, 5, 6, 7]
-        assert await seqs(MessageRange(start=0, stop=8, tokens=26, live_at=1)) == []
-        assert await seqs(MessageRange(start=6, stop=8, tools_from=0)) == [1, 2, 3, 6, 7]
-        assert await seqs(MessageRange(start=6, stop=8, tools_from=3)) == [3, 6, 7]
-        assert await seqs(MessageRange(start=0, stop=8, tokens=26, live_at=1, tools_from=2)) == [2, 3]
-        assert await seqs(MessageRange(start=0, stop=2, tokens=26, live_at=1, tools_from=0)) == [1]
-        assert await seqs(MessageRange(start=6, stop=8, tools_from=0, limit=4)) == [1, 2, 3, 6]
-        assert await seqs(MessageRange(start=0, stop=8, limit=3)) == [0, 1, 2]
-        assert await seqs(MessageRange(start=0, stop=8, limit=0)) == []
-
-    async def test_bounds_outside_of_the_log(self, store: Store) -> None:
-        await write(store, "c", user(), call("a"), result("a"))
-        ref = (await head_of(store, "c")).ref
-        everything = await log_of(store, "c")
-        for far in (2**31, 2**63 - 1):
-            assert await store.messages(SCOPE, "c", ref, MessageRange(start=0, stop=far)) == everything
-            assert await store.messages(SCOPE, "c", ref, MessageRange(start=0, stop=3, limit=far)) == everything
-            assert await store.messages(SCOPE, "c", ref, MessageRange(start=0, stop=3, tools_from=far)) == everything
-            assert await store.messages(SCOPE, "c", ref, MessageRange(start=far, stop=far)) == []
-            assert await store.messages(SCOPE, "c", ref, MessageRange(start=0, stop=3, tokens=far, live_at=far)) == []
-        assert await store.messages(SCOPE, "c", ref, MessageRange(start=-2, stop=3, tokens=-1, live_at=1)) == everything
-        assert await store.messages(SCOPE, "c", ref, MessageRange(start=3, stop=3, tools_from=-2)) == everything[1:]
-        assert await store.messages(SCOPE, "c", ref, MessageRange(start=0, stop=-1)) == []
-
     @pytest.mark.parametrize("seed", range(8))
     async def test_any_reading_of_any_log(self, store: Store, seed: int) -> None:
         chance = chances(seed)

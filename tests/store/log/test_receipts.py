@@ -59,12 +59,6 @@ class TestReceipt:
         assert await answered(store, "c", "dk", scope=Scope(tenant="t", user="a", agent="bc")) is None
         assert await answered(store, "cd", "k", scope=Scope(tenant="t", user="ab", agent="c")) is None
 
-    async def test_a_unit_that_was_left_leaves_no_receipt(self, store: Store) -> None:
-        with pytest.raises(ZeroDivisionError):
-            async with store.write(SCOPE, "c", key="k"):
-                raise ZeroDivisionError
-        assert await answered(store, "c", "k") is None
-
     async def test_of_one_key_at_once_one_unit_writes(self, store: Store) -> None:
         async def append() -> Receipt | None:
             async with store.write(SCOPE, "c", key="k") as unit:

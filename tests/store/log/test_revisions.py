@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hitherto.core.digests.digest import Item, Status
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
 from hitherto.core.log.message import Sums
 from hitherto.store.store import Store
 from tests.store.samples import (
@@ -11,10 +9,8 @@ from tests.store.samples import (
     SCOPE,
     assistant,
     call,
-    clear,
     dialogue,
     digested,
-    fire,
     head_of,
     user,
     write,
@@ -40,29 +36,6 @@ class TestRevision:
             await write(store, "c", message)
         past = [await store.head(SCOPE, "c", at=rev) for rev in range(6)]
         assert [head and head.closed for head in past] == [False, False, True, False, False, True]
-
-    async def test_a_digest_is_seen_from_the_revision_at_which_it_became_visible(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        first = await fire(store, "c", 0, 3)
-        await write(store, "c", *dialogue(1))
-        await write(store, "c", outcomes=[DigestOutcome(digest=first, text="first")])
-        second = await digested(store, "c", 0, 5, Item("second", ((0, 0),)), base=first)
-        past = [await store.head(SCOPE, "c", at=rev) for rev in range(5)]
-        standing = [head and head.digest and head.digest.id for head in past]
-        assert standing == [None, None, None, first, second]
-        assert [head and head.digest_sums.tokens for head in past] == [0, 0, 0, 40, 60]
-
-    async def test_the_standing_digest_tells_its_tokens(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        for end, tokens in ((1, 5), (3, 11)):
-            made = await fire(store, "c", 0, end)
-            await write(store, "c", outcomes=[DigestOutcome(digest=made, text="as long as it is", tokens=tokens)])
-        past = [await store.head(SCOPE, "c", at=rev) for rev in range(4)]
-        assert [head and head.digest and head.digest.tokens for head in past] == [None, None, 5, 11]
-        async with store.write(SCOPE, "c") as unit:
-            for head in (unit.head, await head_of(store, "c")):
-                assert head.digest is not None
-                assert head.digest.tokens == 11
 
     async def test_only_the_newest_head_says_how_often_digests_failed(self, store: Store) -> None:
         await write(store, "c", *dialogue(1))
@@ -97,17 +70,6 @@ class TestRevision:
         past = [await store.head(SCOPE, "c", at=rev) for rev in range(3)]
         assert [head and head.finish_seq for head in past] == [0, 0, 0]
 
-    async def test_a_clear_hides_from_its_own_revision_on(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        made = await digested(store, "c", 0, 3)
-        await clear(store, "c")
-        await write(store, "c", user())
-        await clear(store, "c")
-        past = [await store.head(SCOPE, "c", at=rev) for rev in range(6)]
-        assert [head and head.view_start for head in past] == [0, 0, 0, 4, 4, 5]
-        assert [head and head.view_sums.tokens for head in past] == [0, 0, 0, 40, 40, 50]
-        assert [head and head.digest and head.digest.id for head in past] == [None, None, made, None, None, None]
-
     async def test_what_was_erased_since_shows_in_the_past_as_far_as_it_reaches(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))
         await write(store, "c", *dialogue(2))
@@ -120,12 +82,3 @@ class TestRevision:
             ((1, 2), (3, 5), (7, 7)),
         ]
         assert [head and head.closed for head in past] == [False, True, True, True]
-
-    async def test_a_superseded_digest_stands_at_no_revision(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        first = await digested(store, "c", 0, 1, Item("first", ((0, 0),)))
-        second = await digested(store, "c", 0, 3, Item("second", ((2, 3),)), base=first)
-        await write(store, "c", erase=((2, 2),), rewritten=[RewrittenDigest(digest=second, superseded=True)])
-        past = [await store.head(SCOPE, "c", at=rev) for rev in range(5)]
-        assert [head and head.digest and head.digest.id for head in past] == [None, None, first, first, first]
-        assert [row.status for row in await store.digests(SCOPE, "c")] == [Status.COMPLETED, Status.SUPERSEDED]

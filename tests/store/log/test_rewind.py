@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.conversations import MessageRange
-from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
 from hitherto.store.store import Store
-from tests.store.digests.stage_samples import live_of, stage_row, staged, take_back
+from tests.store.digests.stage_samples import take_back
 from tests.store.samples import (
     HOUR,
     SCOPE,
@@ -22,7 +19,6 @@ from tests.store.samples import (
     call,
     clear,
     dialogue,
-    digested,
     fire,
     head_of,
     log_of,
@@ -46,43 +42,6 @@ class TestRetraction:
         assert (head.next_seq, head.rev, head.sums, head.retracted) == (5, 3, log[4].sums, ((2, 3),))
         async with store.write(SCOPE, "c") as unit:
             assert unit.head.retracted == ((2, 3),)
-
-    async def test_views_at_each_revision_show_what_was_live_then(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        await take_back(store, "c")
-        await take_back(store, "c", 2)
-        await write(store, "c", user(), call("a"), result("a"))
-        await take_back(store, "c")
-        live = [await live_of(store, "c", at) for at in range(6)]
-        assert live == [[], [0, 1, 2, 3], [0, 1, 2], [0], [0, 4, 5, 6], [0, 4, 5]]
-        assert [one.seq for one in await log_of(store, "c")] == list(range(7)), "the log itself is whole"
-        past = [await store.head(SCOPE, "c", at=at) for at in range(6)]
-        assert [head and head.sums.tokens for head in past] == [0, 40, 30, 10, 40, 30]
-        assert [head and head.next_seq for head in past] == [0, 4, 4, 4, 7, 7]
-        assert [head and head.closed for head in past] == [False, True, False, False, False, False]
-        taken = [(), (), ((3, 3),), ((1, 3),), ((1, 3),), ((1, 3), (6, 6))]
-        assert [head and head.retracted for head in past] == taken
-
-    async def test_past_sums_are_those_of_the_nearest_live_message(self, store: Store) -> None:
-        """Even if a message that was taken back lies right before a clear, or at the end of a digest."""
-        await write(store, "c", *dialogue(2))
-        await take_back(store, "c")
-        await clear(store, "c")
-        await write(store, "c", *dialogue(2))
-        await take_back(store, "c", 2)
-        await write(store, "c", *dialogue(1))
-        made = await digested(store, "c", 4, 7)
-        await staged(store, "c", stage_row(DigestAction.DROP, 4, 7), stage_row(DigestAction.CHUNK, 4, 5, kept_from=8))
-        now = await head_of(store, "c")
-        past = await store.head(SCOPE, "c", at=now.rev)
-        for head in (now, past):
-            assert head is not None
-            assert (head.view_start, head.view_sums.tokens) == (4, 30)
-            assert head.digest is not None
-            assert (head.digest.id, head.digest.end, head.digest_sums.tokens) == (made, 7, 50)
-            drop, chunk = head.frontiers["drop"], head.frontiers["chunk"]
-            assert (drop.end, drop.sums.tokens, drop.kept_from, drop.kept_sums.tokens) == (7, 50, 8, 50)
-            assert (chunk.end, chunk.sums.tokens, chunk.kept_from, chunk.kept_sums.tokens) == (5, 50, 8, 50)
 
     async def test_a_message_is_taken_back_once(self, store: Store) -> None:
         await write(store, "c", *dialogue(2))
@@ -120,24 +79,6 @@ class TestRetraction:
                 return [one.seq for one in await unit.tail(n)]
 
         assert [await tail(n) for n in (0, 1, 2, 3, 50)] == [[], [9], [8, 9], [4, 8, 9], [4, 8, 9]]
-
-    async def test_reading_leaves_it_out_and_goes_by_live_sums(self, store: Store) -> None:
-        await write(store, "c", user(), call("a"), result("a"), assistant())
-        await take_back(store, "c", 3)
-        await write(store, "c", call("b"), result("b"), assistant())
-        ref = (await head_of(store, "c")).ref
-
-        async def seqs(at: int, tokens: int = 0, tools_from: int | None = None) -> list[int]:
-            reading = MessageRange(start=0, stop=7, tokens=tokens, tools_from=tools_from, live_at=at, limit=20)
-            return [one.seq for one in await store.messages(SCOPE, "c", ref, reading)]
-
-        assert await seqs(3) == [0, 4, 5, 6]
-        assert await seqs(3, tokens=25) == [5, 6]
-        assert await seqs(1, tokens=25) == [2, 3]
-        assert await seqs(3, tokens=25, tools_from=0) == [4, 5, 6]
-        assert await seqs(1, tokens=25, tools_from=2) == [2, 3]
-        assert await seqs(3, tokens=41) == []
-        assert await seqs(2, tokens=11) == []
 
     async def test_the_audit_has_a_log_that_begins_with_what_was_taken_back(self, store: Store) -> None:
         batch = [user(), call("a"), result("a"), assistant()]
@@ -191,15 +132,3 @@ class TestRetraction:
         (row,) = await store.digests(SCOPE, "c")
         assert (row.id, row.status, row.visible_rev, row.hidden_rev) == (running, Status.SUPERSEDED, None, None)
         assert await store.claim(SCOPE.tenant, running, lease=HOUR) is None
-
-    @pytest.mark.parametrize("everything", [False, True])
-    async def test_a_conversation_can_go_on_from_nothing(self, store: Store, everything: bool) -> None:
-        await write(store, "c", *dialogue(1))
-        if not everything:
-            await clear(store, "c")
-            await write(store, "c", *dialogue(1))
-        await take_back(store, "c", 2)
-        written = await write(store, "c", user("anew"))
-        assert written.logged[0].sums.turns == (1 if everything else 2)
-        head = await head_of(store, "c")
-        assert await live_of(store, "c", head.rev) == ([2] if everything else [0, 1, 4])

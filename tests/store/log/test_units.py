@@ -116,27 +116,6 @@ class TestUnit:
         assert (await head_of(store, "once")).rev == 1
         assert await log_of(store, "once") == list(logged)
 
-    async def test_many_writers_leave_no_gap(self, store: Store) -> None:
-        async def append(writer: int) -> list[int]:
-            batch = [user(f"{writer}.{n}") for n in range(1 + writer % 3)]
-            written = await write(store, "busy", *batch, tokens=[writer + n for n in range(len(batch))])
-            return [logged.seq for logged in written.logged]
-
-        given = await asyncio.gather(*(append(writer) for writer in range(AT_ONCE)))
-        log = await log_of(store, "busy")
-        assert [logged.seq for logged in log] == list(range(len(log)))
-        assert sorted(seq for seqs in given for seq in seqs) == list(range(len(log)))
-        sums = Sums()
-        for logged in log:
-            sums = sums.after(logged.message, logged.tokens)
-            assert logged.sums == sums
-        for writer, seqs in enumerate(given):
-            assert [log[seq].message.text for seq in seqs] == [f"{writer}.{n}" for n in range(len(seqs))]
-            assert seqs == list(range(seqs[0], seqs[-1] + 1)), "a batch stays together"
-        head = await head_of(store, "busy")
-        assert (head.rev, head.next_seq, head.sums) == (AT_ONCE, len(log), sums)
-        assert sorted({logged.rev for logged in log}) == list(range(1, AT_ONCE + 1))
-
     @pytest.mark.parametrize("there", [True, False])
     async def test_units_on_one_conversation_wait(self, store: Store, there: bool) -> None:
         if there:

@@ -20,7 +20,6 @@ from tests.store.facts.samples import (
     CONFIRM,
     DELETE,
     MUM,
-    SHARE,
     edit,
     fact_of,
     learn,
@@ -42,11 +41,10 @@ from tests.store.recall.samples import (
     search_data,
     taken,
     vector_of,
-    waiting,
 )
 from tests.store.recall.test_digests import chunked
 from tests.store.recall.test_documents import archived
-from tests.store.samples import SCOPE, clear, head_of, user, write
+from tests.store.samples import SCOPE, head_of, user, write
 
 FACTS = replace(MINE, kinds=frozenset({EntryKind.FACT}))
 
@@ -135,41 +133,6 @@ class TestSearchFact:
         assert having(told, "tea")[key] == 2
         assert (told.entries, told.embedded) == (2, 2)
 
-    async def test_a_new_fact_waits_until_it_is_indexed(self, store: Store) -> None:
-        await learned(store, "swims", "sings")
-        await store.facts.add(SCOPE, THE_USER, new("fences"))
-        assert await waiting(store, FACTS) == ["swims", "sings", "fences"]
-        work = await taken(store.index)
-        assert {one.text for one in work.sources} == {"swims", "sings", "fences"}
-        assert await store.index.add(work, made(work.sources))
-        await store.index.release(work)
-        assert await waiting(store) == []
-        assert await found(store, FACTS) == ["fences", "sings", "swims"]
-        assert len(having(await search_data(store, words=["fences"]), "fences")) == 1
-        assert await store.index.take(space=None, lease=timedelta(hours=1), limit=9) is None
-
-    @each_way
-    @waits
-    async def test_what_a_fact_says_no_more_is_not_found(
-        self, store: Store, waits: bool, way: Callable[[Store, int], Awaitable[None]], left: list[str]
-    ) -> None:
-        (fact,) = await learned(store, "tea")
-        if not waits:
-            await indexed(store, space=SPACE)
-        keys = keys_of(await search_data(store, FACTS))
-        await way(store, fact)
-        assert await found(store, FACTS) == left
-        stale = [one for one in await candidates(store, FACTS, keys=keys) if one.source.text == "tea"]
-        assert stale == []
-        await indexed(store, space=SPACE)
-        assert await found(store, FACTS) == left
-        assert await waiting(store) == []
-        told = await search_data(store, words=["tea", "coffee"], spaces=[SPACE])
-        facts = {one.key for one in await candidates(store, FACTS)}
-        assert [key for key in having(told, "tea") if key in facts] == []
-        assert len([key for key in having(told, "coffee") if key in facts]) == len(left)
-        assert told.embedded == told.entries
-
     @each_way
     async def test_what_a_worker_has_in_hand_is_gone_too(
         self, store: Store, way: Callable[[Store, int], Awaitable[None]], left: list[str]
@@ -183,21 +146,6 @@ class TestSearchFact:
         await indexed(store)
         assert await found(store, FACTS) == left
         assert len(having(await search_data(store, FACTS, words=["coffee"]), "coffee")) == len(left)
-
-    @waits
-    async def test_what_leaves_its_words_alone_leaves_it_found(self, store: Store, waits: bool) -> None:
-        (fact,) = await learned(store, "tea")
-        if not waits:
-            await indexed(store)
-        for change in (CONFIRM, SHARE):
-            await store.facts.change(SCOPE, fact, change)
-        await learned(store, "tea", name="d")
-        await clear(store, "c")
-        assert await found(store, FACTS) == ["tea"]
-        assert len(await waiting(store, FACTS)) == waits
-        async with store.write(SCOPE, "c") as unit:
-            await unit.delete()
-        assert await found(store, FACTS) == ["tea"]
 
     @waits
     async def test_shared_facts_of_others_are_not_found(self, store: Store, waits: bool) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -237,6 +238,43 @@ async def play(store: Store, steps: Sequence[Step]) -> None:
     assert len(keys_of(told)) == len(await candidates(store)), "what is in order has nothing that is gone"
     assert told.embedded == told.entries, "all has its vector"
     assert all(one.passages[0].vector is not None for one in await candidates(store, space=SPACE))
+
+
+SUMMARY, CHUNK = (
+    ("digest", "c", done, 0, 1, False, "milk tea") for done in (DigestAction.SUMMARIZE, DigestAction.CHUNK)
+)
+NEXT: Step = ("digest", "c", DigestAction.SUMMARIZE, 0, 2, True, "sugar sugar")
+MORE: Step = ("append", "c", [("user", "milk"), ("reasoning", "tea"), ("assistant", " ")])
+GOING: dict[str, tuple[list[Step], list[Step]]] = {
+    "erased": ([], [("erase", "c", 1)]),
+    "taken back": ([], [("take back", "c", 2)]),
+    "cleared and given back": ([CHUNK], [("clear", "c"), ("restore", "c")]),
+    "cleared twice and given back once": ([("clear", "c"), MORE], [("clear", "c"), ("restore", "c")]),
+    "cleared twice and begun anew": ([("clear", "c"), MORE], [("clear", "c"), MORE]),
+    "deleted and begun anew": ([CHUNK], [("delete", "c"), MORE]),
+    "a summary by another": ([SUMMARY], [NEXT]),
+    "a summary by one without text": ([SUMMARY], [(*NEXT[:-1], " ")]),
+    "a summary superseded": ([SUMMARY, NEXT], [("supersede", "c", 1)]),
+    "a summary rewritten": ([SUMMARY], [("rewrite", "c", 0, "sugar", False)]),
+    "a chunk rewritten": ([CHUNK], [("rewrite", "c", 0, "sugar", False)]),
+    "a chunk rewritten to nothing": ([CHUNK], [("rewrite", "c", 0, "", True)]),
+    "a chunk cleared": ([CHUNK, MORE], [("clear", "c")]),
+}
+"""What was there, and how it goes."""
+
+WHILE: dict[str, tuple[list[Step], list[Step]]] = {
+    "it waits": ([], []),
+    "it is in hand": ([("take", 9)], [("add",)]),
+    "it is indexed": ([("index",)], [("index",)]),
+    "it is in order": ([("take", 9), ("add",), ("more", 9), ("tend",)], [("add",)]),
+}
+
+
+@pytest.mark.parametrize("moment", WHILE)
+@pytest.mark.parametrize("how", GOING)
+async def test_what_goes(store: Store, how: str, moment: str) -> None:
+    (there, goes), (before, after) = GOING[how], WHILE[moment]
+    await play(store, [*there, *before, *goes, *after])
 
 
 @lasting

@@ -11,7 +11,6 @@ from tests.store.recall.samples import (
     SPACE,
     block_of,
     candidates,
-    found,
     having,
     indexed,
     keys_of,
@@ -20,7 +19,7 @@ from tests.store.recall.samples import (
     vector_of,
     vectors_of,
 )
-from tests.store.samples import clear, log_of, user, write
+from tests.store.samples import log_of, user, write
 
 CUT = 6
 TEXTS = ("green tea, tea! oolong", "milk", "\n oolong tea")
@@ -70,17 +69,6 @@ class TestSearchPassage:
             assert one.keys == keys[:4]
         near = await candidates(store, keys=keys[4:5], around=1)
         assert [one.source.text for one in near] == list(TEXTS)
-
-    async def test_all_passages_go_with_their_text(self, store: Store) -> None:
-        await write(store, "c", *map(user, TEXTS))
-        await indexed(store, space=SPACE, cut=CUT)
-        await clear(store, "c")
-        await write(store, "c", user("black tea"))
-        await indexed(store, space=SPACE, cut=CUT)
-        assert await found(store) == ["black tea"]
-        told = await search_data(store, words=["green", "milk"], spaces=[SPACE])
-        assert (told.entries, told.embedded) == (2, 2)
-        assert having(told, "green") == {}
 
     @pytest.mark.parametrize("compact_index", [True, False])
     async def test_passages_of_one_text_stay_together_in_segments(self, store: Store, *, compact_index: bool) -> None:

@@ -13,19 +13,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
-from hitherto.core.log.frontier import DigestAction
 from hitherto.core.recall.index import Key
 from hitherto.store.store import Store
-from tests.store.digests.stage_samples import superseded, take_back
+from tests.store.digests.stage_samples import take_back
 from tests.store.recall.samples import (
     MINE,
     SPACE,
     candidates,
     found,
-    having,
     indexed,
-    keys_of,
-    made,
     search_data,
     taken,
     vectors_of,
@@ -114,45 +110,6 @@ async def assert_gone(store: Store, way: str, *before: Key) -> None:
 
 class TestSearchRemoval:
     @each_way
-    async def test_what_waits_is_gone(self, store: Store, way: str) -> None:
-        await filled(store, way)
-        await WAYS[way](store)
-        await assert_gone(store, way)
-        await indexed(store)
-        await assert_gone(store, way)
-        assert await waiting(store) == []
-
-    @each_way
-    @pytest.mark.parametrize("space", [None, SPACE], ids=["lexical", "embedded"])
-    async def test_what_is_indexed_is_gone(self, store: Store, way: str, space: None) -> None:
-        """Before and after the index is compacted."""
-        await filled(store, way)
-        await indexed(store, space=space)
-        before = keys_of(await search_data(store))
-        assert len(before) == 6
-        await WAYS[way](store)
-        await assert_gone(store, way, *before)
-        await indexed(store, space=space)
-        await assert_gone(store, way, *before)
-        told = await search_data(store, words=["tea"], spaces=[SPACE])
-        texts = {one.key: one.source.text for one in await candidates(store, keys=keys_of(told))}
-        assert [texts[key] for key in having(told, "tea") if key in texts] == LEFT
-        if way != "expired":  # an expiry is not written to the store
-            assert texts.keys() == set(keys_of(told)), "what is put in order has nothing else"
-        assert told.entries == told.embedded or space is None
-
-    @each_way
-    async def test_what_is_in_hand_gets_no_entry(self, store: Store, way: str) -> None:
-        await filled(store, way)
-        work = await taken(store.index)
-        assert len(work.sources) == 6
-        await WAYS[way](store)
-        assert await store.index.add(work, made(work.sources))
-        await assert_gone(store, way)
-        if way != "expired":
-            assert len(keys_of(await search_data(store))) == len(left(way))
-
-    @each_way
     async def test_what_is_being_embedded_gets_no_vector(self, store: Store, way: str) -> None:
         await filled(store, way)
         await indexed(store)
@@ -168,80 +125,6 @@ class TestSearchRemoval:
         of_all = await search_data(store, spaces=[SPACE])
         assert of_all.embedded <= of_all.entries
         assert sorted(one.source.text for one in told) == left(way)
-
-    async def test_a_conversation_of_the_same_name_is_another_one(self, store: Store) -> None:
-        await write(store, "c", user("tea"))
-        await indexed(store)
-        work_before = keys_of(await search_data(store))
-        await _delete(store)
-        await write(store, "c", user("milk"))
-        assert await waiting(store) == ["milk"]
-        assert await candidates(store, keys=work_before, around=9) == []
-        await indexed(store)
-        assert await found(store) == ["milk"]
-
-    @pytest.mark.parametrize("when", ["waiting", "indexed", "indexed again"])
-    async def test_a_clear_that_is_taken_back_hides_nothing(self, store: Store, when: str) -> None:
-        await write(store, "c", user("tea"), user("milk"))
-        chunk = await digested(store, "c", 0, 1)
-        await write(store, "c", rewritten=[RewrittenDigest(digest=chunk, text="of both")])
-        if when != "waiting":
-            await indexed(store)
-        await clear(store, "c")
-        assert await found(store) == []
-        if when == "indexed again":
-            await write(store, "c", user("sugar"))
-            await indexed(store)
-            await take_back(store, "c", 1)
-        (hide,) = [row.id for row in await store.digests(SCOPE, "c") if row.action is DigestAction.CLEAR]
-        await superseded(store, "c", hide, view_start=0)
-        assert await found(store) == ["milk", "of both", "tea"]
-        await indexed(store)
-        assert await waiting(store) == []
-        assert await found(store) == ["milk", "of both", "tea"]
-
-    async def test_of_two_clears_one_may_be_taken_back(self, store: Store) -> None:
-        for text in ("tea", "milk"):
-            await write(store, "c", user(text))
-            await indexed(store)
-            await clear(store, "c")
-        first, second = [row for row in await store.digests(SCOPE, "c") if row.action is DigestAction.CLEAR]
-        await superseded(store, "c", second.id, view_start=first.end + 1)
-        assert await found(store) == ["milk"]
-        await indexed(store)
-        assert await found(store) == ["milk"]
-
-    @pytest.mark.parametrize("first", [False, True], ids=["waiting", "indexed"])
-    async def test_a_digest_is_found_as_it_was_rewritten(self, store: Store, first: bool) -> None:
-        await write(store, "c", *(user("") for _ in range(4)))
-        digest = await digested(store, "c", 0, 3)
-        for text in ("green tea", "black tea", "", "white tea"):
-            await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text=text)])
-            told = await search_data(store, words=["green", "black", "white"])
-            assert [one.text for one in told.waiting] == [text][: len(text)]
-            assert keys_of(told) == []
-            if first:
-                await indexed(store)
-                assert await waiting(store) == []
-            assert await found(store) == [text][: len(text)]
-        await indexed(store)
-        told = await search_data(store, words=["green", "black", "white"])
-        assert [len(having(told, word)) for word in ("green", "black", "white")] == [0, 0, 1]
-
-    async def test_what_was_rewritten_in_hand_waits_again(self, store: Store) -> None:
-        """Nothing of its old text gets into the index."""
-        await write(store, "c", *(user("") for _ in range(2)))
-        digest = await digested(store, "c", 0, 1)
-        await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text="a secret")])
-        work = await taken(store.index)
-        assert [one.text for one in work.sources] == ["a secret"]
-        await write(store, "c", rewritten=[RewrittenDigest(digest=digest, text="nothing")])
-        assert await store.index.add(work, made(work.sources))
-        await store.index.release(work)
-        assert having(await search_data(store, words=["secret"]), "secret") == {}
-        await indexed(store)
-        told = await search_data(store, words=["secret", "nothing"])
-        assert (len(having(told, "secret")), len(having(told, "nothing"))) == (0, 1)
 
     async def test_what_was_rewritten_while_it_is_embedded_has_no_old_vector(self, store: Store) -> None:
         await write(store, "c", *(user("") for _ in range(2)))

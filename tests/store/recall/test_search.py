@@ -9,33 +9,28 @@ import numpy as np
 import pytest
 
 from hitherto.core.recall.filter import CODES, EntryKind
-from hitherto.core.recall.index import TEXT, SearchData, Source
+from hitherto.core.recall.index import TEXT, SearchData
 from hitherto.core.recall.terms import analyzed
-from hitherto.core.scope import LONGEST_NAME, THE_USER
+from hitherto.core.scope import LONGEST_NAME
 from hitherto.store.store import Store
 from tests.store.recall.samples import (
     MINE,
     block_of,
     candidates,
-    found,
     having,
     indexed,
     keys_of,
     made,
     search_data,
     taken,
-    waiting,
 )
 from tests.store.samples import (
     SCOPE,
     assistant,
     call,
-    compaction,
     head_of,
     log_of,
-    reasoning,
     result,
-    system,
     user,
     write,
 )
@@ -50,28 +45,6 @@ class TestSearch:
         assert await candidates(store, keys=[(1, 0)], around=2) == []
         load = await store.index.backlog(None)
         assert (load.waiting, load.unembedded) == (0, 0)
-
-    async def test_what_is_appended_waits(self, store: Store) -> None:
-        await write(store, "c", user("green tea"), assistant("with milk?"))
-        log, ref = await log_of(store, "c"), (await head_of(store, "c")).ref
-        assert (await search_data(store)).waiting == tuple(
-            Source(
-                kind=EntryKind.MESSAGE,
-                origin=ref,
-                place=one.seq,
-                text=one.message.text,
-                said_at=one.created_at,
-                conversation="c",
-                start=one.seq,
-                end=one.seq,
-                role=one.message.role,
-                agent=SCOPE.agent,
-                subject=THE_USER,
-            )
-            for one in log
-        )
-        assert keys_of(await search_data(store)) == []
-        assert (await store.index.backlog(None)).waiting == 1
 
     async def test_of_what_waits_the_newest_is_told_oldest_first(self, store: Store) -> None:
         for at in range(3):
@@ -131,28 +104,6 @@ class TestSearch:
         assert tuple(one.source for one in told) == sources
         assert [one.key for one in told] == keys_of(await search_data(store))
         assert [one.passages[0].vector for one in told] == [None, None]
-
-    async def test_which_messages_are_found(self, store: Store) -> None:
-        batch = [
-            system("a system text"),
-            user("a question"),
-            reasoning("a thought"),
-            replace(call("1"), text="a call with a text"),
-            call("2"),
-            result("1", "a result"),
-            result("2", ""),
-            compaction("a compaction"),
-            assistant(" \n\t "),
-            assistant("an answer"),
-        ]
-        await write(store, "c", *batch)
-        texts = ["a call with a text", "a question", "a result", "a system text", "an answer"]
-        assert await found(store) == texts
-        await indexed(store)
-        assert await waiting(store) == []
-        assert await found(store) == texts
-        roles = {one.source.text: one.source.role for one in await candidates(store)}
-        assert roles == dict(zip(texts, ["assistant", "user", "tool", "system", "assistant"], strict=True))
 
     @pytest.mark.parametrize(
         ("name", "author"),

@@ -101,18 +101,6 @@ class TestSearchVector:
         await assert_embedded(store, [SPACE, OTHER_SPACE], SPACE, 2)
         await assert_embedded(store, [OTHER_SPACE, SPACE], OTHER_SPACE, 2)
 
-    async def test_a_space_is_its_name_and_dimensions(self, store: Store) -> None:
-        await write(store, "c", *(user(text) for text in TEXTS))
-        await indexed(store, space=SPACE)
-        await assert_embedded(store, [Space(SPACE.name, 24)], None, 0)
-        await assert_embedded(store, [Space(SPACE.name.upper(), SPACE.dimensions)], None, 0)
-
-    async def test_new_entries_are_embedded_too(self, store: Store) -> None:
-        for text in TEXTS:
-            await write(store, "c", user(text))
-            await indexed(store, space=SPACE)
-        await assert_embedded(store, [SPACE], SPACE, 4)
-
     async def test_what_is_not_embedded_yet_is_found(self, store: Store) -> None:
         await write(store, "c", *(user(text) for text in TEXTS[:3]))
         await indexed(store, space=SPACE)
