@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import structlog
-from psycopg.conninfo import make_conninfo
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 import hitherto
@@ -22,12 +21,6 @@ from hitherto.tokens import CANONICAL, counter_for
 def row_security() -> bool:
     """As a service reaches its database."""
     return True
-
-
-@pytest.fixture
-def owners_database(database: str) -> str:
-    """The URL of `database` as the owner of its tables."""
-    return make_conninfo(database, user="hitherto")
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""The verbs keep their promises over HTTP: the tests of the engine, run once more with a client and a service."""
+"""The verbs over HTTP: tests of the engine, one or two a verb, with a client and a service between."""

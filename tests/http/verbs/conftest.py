@@ -32,7 +32,6 @@ def everything_is_over_http() -> Iterator[None]:
 
 
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[pytest.Item] | None:
-    """The tests that a module names in `LEFT_OUT` are left out of it, and so are those of drawn histories: a service
-    for each would take minutes."""
-    module = collector.getparent(pytest.Module).obj
-    return [] if name in getattr(module, "LEFT_OUT", ()) or hasattr(obj, "hypothesis") else None
+    """Of the tests of a module that names some in `KEPT`, those are run."""
+    kept = getattr(collector.getparent(pytest.Module).obj, "KEPT", None)
+    return [] if kept is not None and name.startswith("test_") and name not in kept else None

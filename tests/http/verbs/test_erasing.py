@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.engine.log.test_erase import *  # noqa: F403
 
-LEFT_OUT = {
-    # The keys of a tenant are erased with it.
-    "test_a_tenant_is_erased",
+KEPT = {
+    "test_a_user_is_erased_with_all_agents",
+    "test_at_once_no_verb_shows_it",
 }

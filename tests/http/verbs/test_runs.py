@@ -3,3 +3,7 @@
 from __future__ import annotations
 
 from tests.engine.test_runs import *  # noqa: F403
+
+KEPT = {
+    "test_a_run_beside_the_log",
+}

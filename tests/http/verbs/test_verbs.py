@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from tests.engine.test_verbs import *  # noqa: F403
 
-LEFT_OUT = {
-    # The housekeeping of all tenants is the service's own.
-    "test_a_clock_that_was_ahead_erases_nothing",
-    # An argument of a wrong type is refused as the document says, and not in the verb's own words.
-    "test_a_budget_is_a_positive_number",
-    "test_unusable_keys_manifests_revisions",
-    "test_what_cannot_be_used_is_refused_in_our_words",
-    # A client closes its connections, and not the worker of the service.
-    "test_closing_hands_back_what_is_in_hand",
-    "test_closing_hands_back_what_was_not_begun",
+KEPT = {
+    "test_a_message_over_the_budget_says_by_how_much",
+    "test_clear_hides_messages_and_digests_and_counts_them",
+    "test_delete_erases_with_what_was_derived",
+    "test_no_verb_without_a_scope",
+    "test_reserve_and_tools_count",
+    "test_the_first_context_is_rebuilt_and_tampered_manifests_are_refused",
+    "test_the_policy_is_stored_and_the_next_one_builds_on_its_digests",
+    "test_wait_gives_a_digest_that_is_in_progress_the_time_it_asks",
 }
