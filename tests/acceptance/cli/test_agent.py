@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -159,11 +158,6 @@ def test_broken_lines_get_an_error_and_the_loop_goes_on(endpoint: Endpoint, data
     assert {one["event"] for one in told.values()} == {"run_failed", "command_failed"}
 
 
-def test_a_line_that_is_cut(endpoint: Endpoint, database: str) -> None:
-    for line, event in (b'{"command": "hel', "command_failed"), (b'{"command": "help"}', "help"):  # without its end
-        assert [one["event"] for one in answered(endpoint, line, database=database)] == [event]
-
-
 def test_ctrl_c(endpoint: Endpoint, database: str) -> None:
     """While it waits for a line, and while a model does not answer."""
     for line in (b"", json.dumps(run("Wait.")).encode() + b"\n"):
@@ -186,33 +180,6 @@ def test_ctrl_c(endpoint: Endpoint, database: str) -> None:
             assert running.wait(60) == 130
             running.stdin.close()
             running.stdout.close()
-
-
-def test_a_reader_that_has_seen_enough(endpoint: Endpoint, database: str) -> None:
-    """It ends, and asks the model nothing for commands whose events nobody would read."""
-    running = subprocess.Popen(
-        bare.command(*WORDS),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=surroundings(endpoint, database),
-    )
-    assert running.stdin is not None
-    assert running.stdout is not None
-    assert running.stderr is not None
-    running.stdin.write(b'{"command": "clear"}\n')
-    running.stdin.flush()
-    assert b"cleared" in running.stdout.readline()
-    running.stdout.close()
-    with suppress(BrokenPipeError):
-        running.stdin.write(b"".join(json.dumps(run(f"Message {number}.")).encode() + b"\n" for number in range(20)))
-        running.stdin.flush()
-    assert running.wait(60) == 0
-    assert running.stderr.read() == b""
-    with suppress(BrokenPipeError):
-        running.stdin.close()
-    running.stderr.close()
-    assert len(endpoint.asked) <= 1
 
 
 @pytest.mark.parametrize(

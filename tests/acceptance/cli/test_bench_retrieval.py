@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import signal
@@ -20,7 +19,6 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto.cli.bench import questions
 from hitherto.cli.bench.retrieval import SearchIn, measure, quantile
-from hitherto.cli.transcripts import transcript
 from hitherto.errors import InvalidTranscript
 from tests.acceptance.cli.commands import Cli, Ran, bare
 from tests.databases import Server
@@ -164,43 +162,6 @@ def test_the_annotators_query_is_never_read(file: Path, tmp_path: Path) -> None:
     assert words["by_category"]["3"]["recall"] == {"5": 0, "10": 0, "20": 0, "30": 0}
 
 
-def test_without_what_counts_all_the_adversarial_ones_do(tmp_path: Path) -> None:
-    one = talks()[:1]
-    one[0]["qa"] = [each for each in one[0]["qa"] if "adversarial_answer" in each]
-    found = figures(bench(written(tmp_path / "talks.json", one), "--json", *WORDS))
-    assert (found["questions"], found["recall"]["5"]) == (1, 1.0)
-
-
-def test_the_default_embedder_finds_other_words_than_were_said(tmp_path: Path) -> None:
-    one = copy.deepcopy(talks()[0])
-    one["conversation"]["session_3"] = [
-        turn("D3:1", "王小明", "My dog ran off."),
-        *(turn(f"D3:{number}", "王小明", f"Number {number}.") for number in range(2, 9)),
-    ]
-    one["qa"] = [{"question": "Which pets are there?", "answer": "a dog", "evidence": ["D3:1"], "category": 4}]
-    path = written(tmp_path / "talks.json", [one])
-    found = figures(bench(path, "--json", "--k", "1"))
-    assert found["embedder"].startswith("wordllama")
-    assert found["recall"]["1"] == 1.0
-    assert figures(bench(path, "--json", "--k", "1", *WORDS))["recall"]["1"] == 0.0
-    assert figures(bench(path, "--json", "--k", "1", HITHERTO_EMBEDDER="none"))["embedder"] is None
-
-
-def test_an_embedder_that_is_down_is_told(file: Path) -> None:
-    settings = {
-        "HITHERTO_EMBEDDER_BASE_URL": "http://127.0.0.1:9/v1",
-        "HITHERTO_EMBEDDER_KEY": "k",
-        "HITHERTO_EMBEDDER_DIMENSIONS": "64",
-        "HITHERTO_MODEL_MAX_ATTEMPTS": "1",
-    }
-    ran = bench(file, "--json", "--embedder", "small", "--k", "2", **settings)
-    assert ran.code == 0
-    assert "hitherto: warning: " in ran.err
-    found = ran.json
-    assert found["missing"] != []
-    assert found["recall"]["2"] == pytest.approx((1 + 1 / 2 + 0 + 1) / 4), "words are compared all the same"
-
-
 def test_people_get_a_table(file: Path) -> None:
     ran = bench(file, "--k", "2,1", *WORDS)
     assert (ran.code, ran.err) == (0, "")
@@ -276,11 +237,6 @@ def test_wrong_usage(file: Path, words: tuple[str, str]) -> None:
     assert bench(file, *words).failed(2)
 
 
-def test_an_unusable_file_is_one_line(tmp_path: Path) -> None:
-    assert "cannot read" in bench(tmp_path / "nowhere.json").failed(1)
-    assert "no conversation" in bench(written(tmp_path / "talks.json", [])).failed(1)
-
-
 @given(st.text(), st.text(max_size=300))
 def test_any_speaker_and_any_text(speaker: str, text: str) -> None:
     """Whatever a speaker is called, even by half of a surrogate pair, and whatever is asked."""
@@ -297,18 +253,6 @@ def test_any_speaker_and_any_text(speaker: str, text: str) -> None:
         (one,) = questions.load(written(Path(folder) / "talks.json", [sample]))
     assert [json.loads(message.raw)["name"] for message in one.transcript.messages] == [speaker, "a third"]
     assert [question.evidence for question in one.questions] == [frozenset({0})]
-
-
-def test_replay_reads_the_same_file_as_before(file: Path) -> None:
-    """The names are for this command only: a replay's messages have none."""
-    replayed, asked = transcript.load(file), [one.transcript for one in questions.load(file)]
-    assert [one.id for one in replayed] == [one.id for one in asked]
-    for before, named in zip(replayed, asked, strict=True):
-        for one, other in zip(before.messages, named.messages, strict=True):
-            item = json.loads(other.raw)
-            assert item.pop("name")
-            assert json.loads(one.raw) == item
-            assert (one.text, one.metadata) == (other.text, other.metadata)
 
 
 @given(st.lists(st.floats(0, 1_000), min_size=1, max_size=50), st.sampled_from([0.01, 0.5, 0.95, 1.0]))
@@ -329,23 +273,10 @@ def test_nothing_is_measured_in_somebodys_database(file: Path, tmp_path: Path) -
     assert not (tmp_path / "home").exists()
 
 
-def test_a_server_that_is_named_gets_its_database_dropped(file: Path, server: Server) -> None:
-    before = databases(server)
-    ran = bare("bench", "retrieval", file, "--json", *WORDS, "--database", server.admin_url)
-    assert figures(ran)["questions"] == 4
-    assert databases(server) == before
-
-
 def test_a_role_that_may_not_create_a_database_is_told(file: Path, server: Server) -> None:
     said = bare("bench", "retrieval", file, "--database", server.url).failed(1)
     assert "may not create a database" in said
     assert "CREATEDB" in said
-
-
-def test_no_server_is_told_once(file: Path) -> None:
-    said = bare("bench", "retrieval", file, "--database", "postgresql://u:secret@127.0.0.1:9/none").failed(1)
-    assert "cannot connect" in said
-    assert "secret" not in said
 
 
 def test_ctrl_c_leaves_nothing_behind(file: Path, server: Server) -> None:

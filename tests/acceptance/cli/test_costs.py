@@ -17,7 +17,7 @@ from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import items
 from hitherto.store.store import Store
 from tests.acceptance.cli.commands import SUPPORT, Cli, Ran, bare
-from tests.providers.models.endpoint import Endpoint, refused, said
+from tests.providers.models.endpoint import Endpoint, said
 from tests.store.samples import user, write
 
 NOW = datetime.now(UTC)
@@ -147,13 +147,6 @@ async def test_a_sum_that_leaves_calls_out_says_so(database: str, ledger: Store)
     assert re.search(r"^gpt-4.1-mini +2 +1 +1 +1\.0 ", wide, re.MULTILINE)
 
 
-async def test_nothing_that_has_a_cost(database: str, ledger: Store) -> None:
-    await ledger.note_calls(MINE, None, entries([LOCAL]))
-    ran = shown(costs(database))
-    assert "$" not in ran
-    assert "The cost of all calls is not known" in " ".join(ran.split())
-
-
 async def test_large_figures_fit(database: str, ledger: Store) -> None:
     long = "accounts/somebody/models/gpt-4.1-mini-and-a-name-that-goes-on-and-on"
     large = replace(
@@ -163,13 +156,6 @@ async def test_large_figures_fit(database: str, ledger: Store) -> None:
     ran = shown(costs(database, "--by", "model"))
     assert re.search(r"296,296\.3 M +30\.0 M +300\.0 M +\$296,296\.20$", ran, re.MULTILINE)
     assert len(ran.strip().splitlines()) == 6, "title, names, a line, the group, an empty one, the sum"
-
-
-async def test_a_cost_that_is_next_to_nothing_is_not_shown_as_nothing(database: str, ledger: Store) -> None:
-    await ledger.note_calls(MINE, None, entries([replace(CALL, cost=1e-7), replace(CALL, model="free", cost=0.0)]))
-    ran = shown(costs(database, "--by", "model"))
-    assert re.search(r"^gpt-4.1-mini .* <\$0\.0001$", ran, re.MULTILINE)
-    assert re.search(r"^free .* \$0\.0000$", ran, re.MULTILINE)
 
 
 async def test_by_each(database: str, ledger: Store) -> None:
@@ -219,32 +205,6 @@ def test_wrong_usage(cli: Cli, words: list[str], why: str) -> None:
     assert why in cli("costs", *words).failed(2)
 
 
-@pytest.mark.parametrize(
-    ("prices", "why"),
-    [
-        (
-            {"models": {"m": {"input": -1, "cached_input": 0, "output": 1, "window": 9}}},
-            "m.input is -1; give US dollars",
-        ),
-        (
-            {"models": {"m": {"input": 1, "cached_input": 2, "output": 1, "window": 9}}},
-            "cached input dearer than input",
-        ),
-        ({"models": {}, "prices": {}}, "has the unknown field 'prices'"),
-        (None, "cannot read the price list"),
-    ],
-)
-def test_a_broken_price_list(cli: Cli, tmp_path: Path, prices: object, why: str) -> None:
-    """Every command that opens a memory ends with it, at once."""
-    mine = tmp_path / "mine.json"
-    if isinstance(prices, dict):
-        mine.write_text(json.dumps({"date": "2026-01-31", **prices}))
-    for words in (["costs"], ["replay", str(SUPPORT)]):
-        line = cli(*words, HITHERTO_PRICES=str(mine)).failed(2)
-        assert why in line
-        assert str(mine) in line
-
-
 def test_what_a_replay_cost(database: str, tmp_path: Path) -> None:
     """From the endpoint's usage, at the price of the snapshot's model: 91 tokens in, 64 of them cached, 17 out."""
     mine = tmp_path / "mine.json"
@@ -267,18 +227,3 @@ def test_what_a_replay_cost(database: str, tmp_path: Path) -> None:
     assert tokens == [91 * calls, 64 * calls, 17 * calls]
     assert found["cost_usd"] == pytest.approx(calls * (27 * 2 + 64 * 0.5 + 17 * 8) / 1e6, abs=1e-8)
     assert costs(database, "--tenant", "local", "--json").json["groups"] == []
-
-
-def test_failed_calls_are_there(database: str) -> None:
-    with Endpoint(refused(401, "Who are you?")) as endpoint:
-        given = {"HITHERTO_DATABASE": database, "HITHERTO_MODEL": "m", "HITHERTO_MODEL_BASE_URL": endpoint.url}
-        bare("replay", SUPPORT, "--budget", "1500", **given)
-    total = costs(database, "--json").json["total"]
-    assert total["calls"] == total["failed"] == total["unpriced"] == len(endpoint.asked) > 0
-    assert (total["tokens_in"], total["tokens_out"], total["cost_usd"]) == (0, 0, 0)
-
-
-def test_it_is_there_to_be_found() -> None:
-    assert re.search(r"^  costs +Show what model calls cost", bare("-h").out, re.MULTILINE)
-    for part in ("--by", "tenant|user|model|day|purpose", "--since", "last 30 days", "UTC"):
-        assert part in " ".join(bare("costs", "-h").out.split())

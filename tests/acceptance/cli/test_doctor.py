@@ -68,26 +68,6 @@ def test_a_throw_away_memory() -> None:
 # Settings
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("HITHERTO_DAILY_COST", "0", "a ceiling of 0 would stop all digests"),
-        ("HITHERTO_DAILY_TOKENS", "-5", "greater than 0"),
-        ("HITHERTO_MODEL_TIMEOUT", "soon", "valid number"),
-        ("HITHERTO_DIGEST_CONCURRENCY", "0", "greater than or equal to 1"),
-        ("HITHERTO_LEASE_TIMEOUT", "never", "HITHERTO_LEASE_TIMEOUT"),
-    ],
-)
-def test_an_unusable_setting_is_a_line(name: str, value: str, says: str) -> None:
-    found = without_database(**{name: value})
-    assert found.code == 1
-    line = found.said("settings", "failed")
-    assert name in line
-    assert says in line
-    assert "Value error" not in line
-    assert found.others("settings") == {"ok", "skipped"}
-
-
 def test_each_unusable_setting_is_a_line_and_what_needs_it_is_left_out() -> None:
     found = without_database(HITHERTO_DAILY_COST="0", HITHERTO_MODEL_TIMEOUT="soon", HITHERTO_TRACING="perhaps")
     lines = [one["found"] for one in found.all if one["name"] == "settings"]
@@ -152,21 +132,6 @@ class TestModel:
         assert says in found.said("model", state)
         assert found.others("model", "prices") == {"ok", "skipped"}
 
-    def test_silence_has_an_end(self) -> None:
-        with Endpoint(Answer(silent=True)) as endpoint:
-            found = without_database(**model_at(endpoint, HITHERTO_MODEL_TIMEOUT="0.3"))
-        assert "did not answer within 0.3 seconds" in found.said("model", "failed")
-
-    @pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", f"http://{NOWHERE}/v1"])
-    def test_a_broken_address(self, url: str) -> None:
-        found = without_database(HITHERTO_MODEL="small", HITHERTO_MODEL_BASE_URL=url)
-        assert "HITHERTO_MODEL_BASE_URL" in found.said("model", "failed")
-        assert found.code == 1
-
-    def test_settings_that_contradict_each_other(self) -> None:
-        found = without_database(HITHERTO_MODEL="small", HITHERTO_MODEL_PROVIDER="azure")
-        assert "HITHERTO_MODEL_BASE_URL" in found.said("model", "failed")
-
 
 class TestEmbedder:
     def test_one_behind_an_endpoint_is_really_asked(self) -> None:
@@ -191,21 +156,8 @@ class TestEmbedder:
         assert "recall goes by words alone" in line
         assert found.others("embedder") == {"ok", "skipped"}
 
-    def test_another_dimension(self) -> None:
-        with Endpoint(listed([[1, 2, 3, 4]]), path=PATH) as endpoint:
-            found = without_database(**embedder_at(endpoint, HITHERTO_EMBEDDER_DIMENSIONS="8"))
-        assert "4" in found.said("embedder", "failed")
-
     def test_none(self) -> None:
         assert "words alone" in without_database(HITHERTO_EMBEDDER="none").said("embedder", "skipped")
-
-    def test_settings_that_contradict_each_other(self) -> None:
-        found = without_database(HITHERTO_EMBEDDER_BASE_URL="http://localhost:1/v1")
-        assert "HITHERTO_EMBEDDER_BASE_URL" in found.said("embedder", "failed")
-
-    def test_a_setting_that_cannot_be_used(self) -> None:
-        found = without_database(HITHERTO_EMBEDDER_TIMEOUT="soon")
-        assert "embedder_timeout cannot be used" in found.said("embedder", "skipped")
 
 
 class TestReranker:
@@ -220,17 +172,10 @@ class TestReranker:
         assert "did not put first what answers the question" in found.said("reranker", "warning")
         assert found.code == 0
 
-    def test_one_that_is_away(self) -> None:
-        found = without_database(HITHERTO_RERANKER="cross", HITHERTO_RERANKER_BASE_URL=f"http://{NOWHERE}")
-        assert "the order of the search" in found.said("reranker", "failed")
-
     def test_the_model_for_digests(self) -> None:
         with Endpoint(STRUCTURED, said('{"ranking": [2, 1]}')) as endpoint:
             found = without_database(**model_at(endpoint, HITHERTO_RERANKER="model"))
         assert "small answered in" in found.said("reranker", "ok")
-
-    def test_settings_that_contradict_each_other(self) -> None:
-        assert "HITHERTO_RERANKER" in without_database(HITHERTO_RERANKER="model").said("reranker", "failed")
 
 
 class TestCompactor:
@@ -243,10 +188,6 @@ class TestCompactor:
         with Endpoint(compacted()) as endpoint:
             found = without_database(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=endpoint.url)
         assert "responses/compact is not there" in found.said("compactor", "failed")
-
-    def test_a_broken_address(self) -> None:
-        found = without_database(HITHERTO_COMPACT_MODEL="big", HITHERTO_COMPACT_BASE_URL=f"http://{NOWHERE}/v1")
-        assert "HITHERTO_COMPACT_BASE_URL" in found.said("compactor", "failed")
 
 
 # Prices and ceilings
@@ -274,25 +215,6 @@ class TestPrices:
         assert "has no price of small" in found.said("prices", "warning")
         assert "it stops nothing" in found.said("ceilings", "warning")
         assert found.code == 0
-
-    def test_tokens_need_no_price(self) -> None:
-        with Endpoint(STRUCTURED) as endpoint:
-            found = without_database(**model_at(endpoint, HITHERTO_DAILY_COST="5", HITHERTO_DAILY_TOKENS="100000"))
-        assert "$5 and 100,000 tokens a tenant and day" in found.said("ceilings", "ok")
-
-    def test_a_negative_price(self, tmp_path: Path) -> None:
-        found = without_database(HITHERTO_PRICES=price_list(tmp_path / "own.json", output=-1))
-        line = found.said("prices", "failed")
-        assert "small.output is -1" in line
-        assert "leave prices (HITHERTO_PRICES) out" in line
-        assert found.others("prices") == {"ok", "skipped"}
-
-    @pytest.mark.parametrize("content", [None, "", "[]", '{"models": {}}'])
-    def test_a_list_that_is_none(self, tmp_path: Path, content: str | None) -> None:
-        path = tmp_path / "own.json"
-        if content is not None:
-            path.write_text(content)
-        assert str(path) in without_database(HITHERTO_PRICES=str(path)).said("prices", "failed")
 
 
 def test_tracing() -> None:

@@ -18,7 +18,6 @@ from hitherto.store.row_security import roles
 from hitherto.store.store import Store
 from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
-from tests.conftest import SCOPE
 from tests.databases import ROW_SECURITY_ROLE, Server
 from tests.providers.models.endpoint import Endpoint
 from tests.store.samples import dialogue, fire, write
@@ -74,10 +73,6 @@ def test_a_database_that_is_down() -> None:
     assert found.state("model") == "ok"
 
 
-def test_an_address_that_is_none() -> None:
-    assert "neither a PostgreSQL URL" in in_database("nonsense").said("database", "failed")
-
-
 def test_an_embedded_server_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     found = doctor(Cli(tmp_path / "file"))
@@ -108,16 +103,6 @@ def test_a_schema_of_a_newer_hitherto(database: str) -> None:
     assert "upgrade Hitherto" in line
     assert "see schema" in found.said("queue", "skipped")
     assert found.state("model") == "ok"
-
-
-def test_a_schema_of_a_development_version(database: str) -> None:
-    executed(database, "update hitherto.alembic_version set version_num = '0005'")
-    found = in_database(database)
-    assert found.code == 1
-    line = found.said("schema", "failed")
-    assert "at revision 0005, of a development version" in line
-    assert "use a new database" in line
-    assert "see schema" in found.said("queue", "skipped")
 
 
 def test_a_schema_that_is_not_up_to_date_stays_as_it_is(empty: str) -> None:
@@ -261,12 +246,3 @@ async def test_what_waits_for_the_index(database: str) -> None:
     line = in_database(database).said("index", "warning")
     assert "waits for the search index: 1,001" in line
     assert "start more workers" in line
-
-
-async def test_an_index_that_has_all(database: str) -> None:
-    async with hitherto.open(database) as memory:
-        await memory.conversation("c", scope=SCOPE).append(hitherto.user("The boiler leaks."))
-        assert await memory.wait_for_index()
-    assert "all is in the search index" in in_database(database).said("index", "ok")
-    found = in_database(database, HITHERTO_EMBEDDER="none")
-    assert "all is in the search index" in found.said("index", "ok")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-import hitherto
-from hitherto import assistant, token_threshold, user
 from hitherto.cli.app import command_of
-from hitherto.core.scope import Scope
-from tests.acceptance.cli.commands import Cli, Home, Ran, bare
+from tests.acceptance.cli.commands import Cli, Ran, bare
 from tests.patience import PATIENCE
 
 HANDBOOK = "# Handbook\n\n## Hours\nWe open at nine.\n\n## Alarm\nThe code of the alarm is 4711.\n"
@@ -69,18 +65,6 @@ def test_a_document_is_added_found_shown_and_removed(cli: Cli, handbook: Path) -
         assert "has no document" in cli("documents", command, str(one["id"]), "--user", "ada").failed(1)
 
 
-def test_the_same_document_twice_is_told(cli: Cli, handbook: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.md"
-    copy.write_text(HANDBOOK)
-    first = cli("documents", "add", handbook, "--user", "bob", "--json").json["documents"]
-    again = cli("documents", "add", handbook, copy, "--user", "bob")
-    number = first[0]["id"]
-    assert again.out == (
-        f"handbook.md was there already as document {number}.\ncopy.md was there already as document {number}.\n"
-    )
-    assert (again.code, len(listed(cli, "bob"))) == (0, 1)
-
-
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_no_text_is_refused(cli: Cli, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -125,30 +109,6 @@ def test_wrong_usage_is_told(cli: Cli, handbook: Path) -> None:
     assert bare("documents").code == 2
     assert "add" in bare("documents", "-h").out
     assert bare("documents", "add").code == bare("documents", "show", "one").code == 2
-
-
-def test_users_are_apart_and_agents_are_not(cli: Cli, handbook: Path) -> None:
-    ran = cli("documents", "add", handbook, "--user", "dora", "--json")
-    number = str(ran.json["documents"][0]["id"])
-    assert listed(cli, "somebody") == listed(cli, "dora", "--tenant", "another") == []
-    assert "has no document" in cli("documents", "show", number, "--user", "somebody").failed(1)
-    assert "has no document" in cli("documents", "remove", number, "--tenant", "another", "--user", "dora").failed(1)
-    assert len(listed(cli, "dora", "--agent", "another")) == 1
-
-
-async def test_archived_conversations_are_there(home: Home, cli: Cli) -> None:
-    scope = Scope(tenant="local", user="fay", agent="planner")
-    async with hitherto.open(home.url) as memory:
-        chat = memory.conversation("trip", scope=scope, policy=token_threshold(40, keep_messages=2, archive=True))
-        asked = [user(f"Please book the Hotel Aurora for night {n}.") for n in range(3)]
-        await chat.append(*(one for question in asked for one in (question, assistant("It is booked."))))
-        await memory.wait_for_digests()
-    (one,) = listed(cli, "fay", "--type", "conversations")
-    assert (one["conversation"], one["agent"], one["start"]) == ("trip", "planner", 0)
-    found = cli("documents", "search", "which hotel is booked?", "--type", "conversation", "--user", "fay", "--json")
-    assert "Aurora" in json.dumps(found.json["hits"])
-    shown = cli("documents", "show", str(one["id"]), "--user", "fay")
-    assert "# Conversation Summary\n## Date Range: " in shown.out
 
 
 def test_a_listing_without_any(cli: Cli) -> None:

@@ -92,23 +92,6 @@ def test_what_goes_wrong(cli: Callable[..., Ran], elsewhere: Callable[..., Ran],
     assert (refused.code, "another conversation 'keys'" in refused.err) == (1, True)
 
 
-def test_a_conversation_with_dates(cli: Callable[..., Ran], tmp_path: Path) -> None:
-    file = tmp_path / "old.jsonl"
-    times = ['"at": "2024-01-01T10:00:00+02:00"', '"created_at": 1700000000', '"timestamp": "1969-07-20 20:17"']
-    file.write_text("".join(f'{{"role": "user", "content": "{at}", {time}}}\n\n' for at, time in enumerate(times)))
-    assert cli("import", file).out.startswith("Imported: 1 conversation, 3 messages")
-    assert cli("import", file).out.endswith("1 skipped.\n")
-    found = cli("log", "old", "--json").json["messages"]
-    assert [one["said_at"] for one in found] == [
-        "2024-01-01T08:00:00+00:00",
-        "2023-11-14T22:13:20+00:00",
-        "1969-07-20T20:17:00+00:00",
-    ]
-    assert found[0]["payload"] == {"role": "user", "content": "0"}
-    file.write_text('{"role": "user", "content": "x", "at": "soon"}\n')
-    assert "its time is 'soon'" in cli("import", file, "--conversation", "other").failed(1)
-
-
 def test_digests_are_made_only_if_asked_for(cli: Callable[..., Ran]) -> None:
     wanted = {"HITHERTO_MODEL": "extractive", "HITHERTO_BUDGET": "1000"}
     cli("import", SUPPORT, **wanted)

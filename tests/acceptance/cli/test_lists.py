@@ -143,13 +143,6 @@ def test_what_only_shows_something_creates_nothing(empty_database: str, words: l
     assert not folder.exists()
 
 
-def test_the_doctor_creates_nothing() -> None:
-    folder = Path(tempfile.mkdtemp()) / "pg"
-    ran = Cli(folder)("doctor")
-    assert (ran.code, "there is no database yet" in ran.out) == (0, True), ran
-    assert not folder.exists()
-
-
 def test_migrate(empty_database: str) -> None:
     made = bare("migrate", "--database", empty_database, "--json").json
     assert (made["before"], made["revision"]) == (None, made["revision"])

@@ -13,7 +13,7 @@ from hitherto import Scope, assistant, user
 from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.cli.commands import Cli, Home
 
-WIDTHS = (160, 80, 60, 40, 30)
+WIDTHS = (80, 30)
 SUBJECT = "rosa-lindqvist"
 ME = Scope(tenant="local", user="me", agent="cli")
 JAPANESE = "日本語で毎日日記を書いています。東京に住んでいて、猫が二匹います。名前はクロとシロです"
@@ -78,16 +78,15 @@ def bare(text: str) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("more", [(), ("--all-agents",), ("--state", "all")])
-def test_facts_are_listed(cli: Cli, width: int, more: tuple[str, ...]) -> None:
-    out = run(cli, width, "facts", "list", *more)
+def test_facts_are_listed(cli: Cli, width: int) -> None:
+    out = run(cli, width, "facts", "list", "--all-agents")
     for text in TEXTS:
         assert bare(text) in column(out, "fact")
     assert re.findall(r"^ *(\d) ", out, re.MULTILINE) == ["1", "2", "3"], "each has its number"
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", [1, 2])
 def test_a_fact_is_shown(cli: Cli, width: int, number: int) -> None:
     """With what says so, and what happened to it."""
     out = run(cli, width, "facts", "show", str(number))
@@ -137,7 +136,7 @@ def test_a_new_key_says_whose_it_is(cli: Cli) -> None:
     assert "for the user 'ada' of the tenant 'acme'" in made.err
 
 
-@pytest.mark.parametrize("width", [one for one in WIDTHS if one >= 40])
+@pytest.mark.parametrize("width", [80, 40])
 def test_keys_are_listed(cli: Cli, width: int) -> None:
     tenant = f"of-{width}"
     names = (

@@ -10,7 +10,7 @@ import pytest
 
 import hitherto
 from hitherto import Scope, assistant, user
-from tests.acceptance.cli.commands import UNSAFE, Cli, Home, Ran, bare
+from tests.acceptance.cli.commands import UNSAFE, Cli, Home, Ran
 
 SCOPE = Scope(tenant="local", user="me", agent="cli")
 HOSTILE = "The \x1b[31mflamingo\x07 is \u202egnorw\u202c\nand [bold]it[/bold] has :smile: \x9b2J a second line"
@@ -69,22 +69,6 @@ def test_the_json_says_what_was_asked_of_whom(cli: Cli) -> None:
     assert found["space"].startswith("wordllama")
 
 
-def test_only_the_scope_is_searched(cli: Cli) -> None:
-    """Eve's and Acme's would come first; another agent's come on request only."""
-    assert {agent for agent, _, _ in places(cli("recall", "umbrella", "--json"))} == {"cli"}
-    everyone = cli("recall", "umbrella", "--json", "--all-agents")
-    assert {(agent, name) for agent, name, _ in places(everyone)} >= {("cli", "trip"), ("other", "trip")}
-    assert everyone.json["scope"] == {"tenant": "local", "user": "me", "agent": None}
-    assert "said" not in " ".join(one["text"] for one in hits(everyone))
-    assert [one["text"] for one in hits(cli("recall", "umbrella", "--json", "--user", "eve"))] == [
-        "umbrella umbrella umbrella, said Eve"
-    ]
-    assert [one["text"] for one in hits(cli("recall", "umbrella", "--json", "--tenant", "acme"))] == [
-        "umbrella umbrella, said Acme"
-    ]
-    assert places(cli("recall", "umbrella", "--json", "--agent", "other")) == [("other", "trip", 0)]
-
-
 def test_people_get_a_table(cli: Cli) -> None:
     ran = cli("recall", "umbrella?", "--all-agents")
     assert (ran.code, ran.err) == (0, "")
@@ -96,16 +80,6 @@ def test_people_get_a_table(cli: Cli) -> None:
     assert all(0 <= float(row[1]) <= 1 and row[2] in today for row in rows)
     assert {"trip:2", "work:2", "trip:0"} <= {row[3] for row in rows}
     assert max(map(len, lines)) <= 80
-
-
-def test_a_wide_terminal_shows_more(cli: Cli) -> None:
-    narrow = cli("recall", "pelicans", "--limit", "1").out
-    wide = cli("recall", "pelicans", "--limit", "1", COLUMNS="160").out
-    assert "names:0" in narrow
-    assert "Zoë: Pelicans are my favorite." in narrow
-    assert wide.splitlines()[0].split() == ["score", "said", "(UTC)", "where", "by", "text"]
-    assert wide.splitlines()[2].split()[5:] == ["Zoë", "Pelicans", "are", "my", "favorite."]
-    assert wide.splitlines()[2].split()[3].count(":") == 1, "the time of the day"
 
 
 def test_what_a_text_would_do_to_a_terminal(cli: Cli) -> None:
@@ -156,32 +130,6 @@ def test_when_it_was_said(cli: Cli) -> None:
     assert "comes before it" in cli("recall", "x", "--after", tomorrow, "--before", today).failed(2)
 
 
-@pytest.mark.parametrize("question", ["", " \t", "the of and", "🦩", "?", "'; drop table message; --", "a & !b | (c:*"])
-def test_questions_that_have_nothing_in_them(cli: Cli, question: str) -> None:
-    """An empty result, or at least no failure; the same in the table as in the JSON."""
-    ran = cli("recall", question, "--json", "--limit", "3")
-    assert (ran.code, ran.json["question"]) == (0, question)
-    shown = cli("recall", question, "--limit", "3")
-    assert shown.code == 0
-    assert shown.out.startswith("Nothing") == (ran.json["hits"] == [])
-    if not question.strip():
-        assert shown.out == "Nothing was found: the question is empty.\n"
-
-
-def test_a_very_long_question(cli: Cli) -> None:
-    ran = cli("recall", "umbrella " + "and then some more " * 5_000, "--limit", "1")
-    assert (ran.code, ran.err) == (0, "")
-
-
-def test_nothing_is_there(cli: Cli) -> None:
-    ran = cli("recall", "umbrella", "--user", "nobody")
-    assert (ran.code, ran.err) == (0, "")
-    assert " ".join(ran.out.split()).startswith("Nothing was found: there is nothing to search there")
-    assert "local/nobody/cli" in ran.out
-    said = cli("recall", "umbrella", "--min-score", "1").out
-    assert said.startswith("Nothing that is as relevant as 1.0 was found among 7 entries")
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -202,10 +150,6 @@ def test_wrong_usage(cli: Cli, words: tuple[str, ...]) -> None:
     assert cli("recall", *words).failed(2)
 
 
-def test_no_database() -> None:
-    assert "cannot connect" in bare("recall", "q", "--database", "postgresql://127.0.0.1:9/none").failed(1)
-
-
 def test_an_embedder_that_is_down_is_told(cli: Cli) -> None:
     """What was said is found by its words."""
     settings = {
@@ -223,16 +167,3 @@ def test_an_embedder_that_is_down_is_told(cli: Cli) -> None:
     assert found.code == 0
     assert found.json["hits"] != []
     assert cli("recall", "umbrella", "--json", HITHERTO_EMBEDDER="none").json["space"] is None
-
-
-async def test_a_database_that_takes_no_writes_is_searched(home: Home) -> None:
-    """What has no entry yet, and cannot get one there, is looked at as it is."""
-    async with hitherto.open(home.url, worker=False) as memory:
-        reader = Scope(tenant="local", user="reader", agent="cli")
-        await memory.conversation("air", scope=reader).append(user("The zeppelin landed."), user("It was late."))
-    read_only = home.url + "&options=-c%20default_transaction_read_only%3Don"
-    ran = bare("recall", "zeppelin", "--json", "--user", "reader", "--limit", "1", "--database", read_only)
-    assert (ran.code, [one["text"] for one in ran.json["hits"]]) == (0, ["The zeppelin landed."])
-    assert ran.json["missing"] == [], "what waits is compared by its meaning all the same"
-    shown = bare("recall", "zeppelin", "--user", "reader", "--limit", "1", "--database", read_only)
-    assert (shown.code, shown.err) == (0, "")

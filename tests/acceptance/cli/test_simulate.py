@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +12,8 @@ from typing import Any
 import pytest
 
 from hitherto import Policy
-from hitherto.core.policy.presets import PRESETS
 from hitherto.simulation.composed import redact_summarize, redact_trim
-from tests.acceptance.cli.commands import SUPPORT, bare, chat, written
-from tests.providers.models.endpoint import Endpoint, refused
+from tests.acceptance.cli.commands import SUPPORT, bare
 from tests.tokens.test_counters import reference_count
 
 EXAMPLES = SUPPORT.parent
@@ -74,33 +69,6 @@ def test_a_tool_heavy_transcript() -> None:
     assert {one["evidence"] for one in found.values()} == {None}, "there are no questions about it"
 
 
-def test_those_of_a_short_transcript() -> None:
-    assert list(simulated(SUPPORT)) == [
-        FULL,
-        *(name.replace("_", "-") for name in PRESETS if name != "native"),
-        *COMPOSED,
-    ]
-
-
-def test_the_full_history_without_any_of_our_code(locomo: Path) -> None:
-    found = simulated(locomo, "--conversation", "conv-30", "--policies", "none")
-    dialogue = next(one["conversation"] for one in json.loads(locomo.read_bytes()) if one["sample_id"] == "conv-30")
-    size, asked, sizes = 3, False, list[int]()
-    for turn in [turn for number in range(1, 100) for turn in dialogue.get(f"session_{number}", [])]:
-        caption, role = turn.get("blip_caption"), "user" if turn["speaker"] == dialogue["speaker_a"] else "assistant"
-        if role == "assistant" and asked:
-            sizes.append(size)
-        asked = role == "user"
-        content = turn["text"] + (f"\n[shares a picture: {caption}]" if caption else "")
-        size += 3 + reference_count("o200k_base", role) + reference_count("o200k_base", content)
-    sizes += [size] if asked else []
-    cached = sum((one - 3) // 128 * 128 for one in sizes[:-1] if one - 3 >= 1_024)
-    full = found[FULL]
-    assert (full["requests"], full["prompt_tokens"], full["cached_tokens"]) == (len(sizes), sum(sizes), cached)
-    assert full["max_request_tokens"] == sizes[-1]
-    assert full["cost_usd"] == pytest.approx(((sum(sizes) - cached) * 0.4 + cached * 0.1) / 1e6, abs=1e-6)
-
-
 def policy_file(number: int) -> Path:
     return EXAMPLES / "policies" / f"{COMPOSED[number]}.json"
 
@@ -126,20 +94,6 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     assert own["cost_usd"] == pytest.approx((own["prompt_tokens"] - 0.5 * own["cached_tokens"]) / 1e6, abs=1e-6)
 
 
-def test_caches_that_go_by_breakpoints() -> None:
-    """Anthropic's serves what ends at a breakpoint of the request before, and writing it costs more."""
-    found = {
-        price: simulated(SUPPORT, "--policies", "none,balanced", "--price", price)
-        for price in ("gpt-4.1-mini", "gpt-6-luna", "claude-sonnet-5")
-    }
-    for price, policies in found.items():
-        none = policies["none"]
-        assert 0.5 < none["cached_tokens"] / none["prompt_tokens"] <= none["repeated"], price
-    sonnet = found["claude-sonnet-5"][FULL]
-    plain = (2.0 * sonnet["prompt_tokens"] - 1.8 * sonnet["cached_tokens"]) / 1e6
-    assert plain < sonnet["cost_usd"] < 1.25 * plain, "what is written into the cache costs a quarter more"
-
-
 def test_budget_window_and_instructions(tmp_path: Path) -> None:
     told = tmp_path / "told.txt"
     told.write_text("You are the desk of a bicycle shop. " * 40)
@@ -151,37 +105,6 @@ def test_budget_window_and_instructions(tmp_path: Path) -> None:
     assert found["none"]["max_request_tokens"] <= 3_000 < plain["max_request_tokens"]
     assert found["none"]["dropped"] > 0
     assert found[FULL]["prompt_tokens"] == plain["prompt_tokens"]
-
-
-def test_several_conversations_are_added_up(locomo: Path, tmp_path: Path) -> None:
-    both = json.loads(locomo.read_bytes())[:2]
-    assert [one["sample_id"] for one in both] == ["conv-26", "conv-30"]
-    for one in both:  # their first sessions are enough
-        talk = one["conversation"]
-        one["conversation"] = {key: talk[key] for key in talk if re.match(r"speaker|session_[1-4](_|$)", key)}
-        one["qa"] = []
-    (tmp_path / "both.json").write_text(json.dumps(both))
-    each = [
-        simulated(tmp_path / "both.json", "--policies", "trim", "--conversation", name)["trim"]
-        for name in ("conv-26", "conv-30")
-    ]
-    found = simulated(tmp_path / "both.json", "--policies", "trim")["trim"]
-    for key in ("prompt_tokens", "cached_tokens", "requests"):
-        assert found[key] == sum(one[key] for one in each)
-    assert found["max_request_tokens"] == max(one["max_request_tokens"] for one in each)
-
-
-def test_a_transcript_on_standard_input() -> None:
-    with SUPPORT.open("rb") as transcript:
-        words = bare.command("simulate", "-", "--policies", "none", "--json")
-        done = subprocess.run(words, stdin=transcript, capture_output=True, check=True, env=bare.surroundings())
-    assert json.loads(done.stdout)["policies"] == list(simulated(SUPPORT, "--policies", "none").values())
-
-
-def test_it_is_the_same_each_time_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    words = ("simulate", SUPPORT, "--json")
-    assert bare(*words).out == bare(*words, HITHERTO_DATA_DIR=str(tmp_path / "pg")).out
-    assert list(tmp_path.iterdir()) == []
 
 
 # How it is shown
@@ -201,35 +124,6 @@ def test_for_people() -> None:
     assert "All of it fits the budget" in said
 
 
-def test_a_narrow_terminal_shows_fewer_columns_and_whole_names() -> None:
-    table = bare("simulate", SUPPORT, "--policies", "token-threshold", COLUMNS="60").out.splitlines()[1:5]
-    assert table[0].split() == ["policy", "prompt", "cached", "cost", "of", "full", "left", "%"]
-    assert table[3].startswith("token-threshold ")
-
-
-def test_where_the_budget_cuts_nothing_is_said_of_that() -> None:
-    said = bare("simulate", SUPPORT, "--policies", "none", "--budget", "3000").out
-    assert "fits the budget" not in said
-
-
-def test_progress_is_for_a_terminal() -> None:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        bare.command("simulate", SUPPORT, "--json"), stdout=subprocess.PIPE, stderr=theirs, env=bare.surroundings()
-    ) as running:
-        os.close(theirs)
-        progress = b""
-        while select.select([ours], [], [], 30)[0]:
-            try:
-                progress += os.read(ours, 4096)
-            except OSError:  # how Linux says that the other end was closed
-                break
-        assert running.stdout is not None
-        assert set(json.loads(running.stdout.read())) == {"policies"}
-    os.close(ours)
-    assert b"100%" in progress
-
-
 def test_the_picture(tmp_path: Path) -> None:
     begins = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     for ending, begin in begins.items():
@@ -243,20 +137,6 @@ def test_the_picture(tmp_path: Path) -> None:
         assert f"<!-- {text} -->" in drawn
     for label in ("none", "trim:max_turns=4,keep_turns=2"):
         assert re.search(rf"<!-- {label}  .*\$0\.\d+ -->", drawn)
-
-
-def test_a_model_that_fails_each_time(tmp_path: Path) -> None:
-    path = written(tmp_path / "talk.jsonl", *chat(6))
-    with Endpoint(refused(401, "Who are you?")) as endpoint:
-        ran = bare(
-            *("simulate", path, "--policies", "none,summarize:context_limit=4,keep_turns=2", "--json"),
-            HITHERTO_MODEL="m",
-            HITHERTO_MODEL_BASE_URL=endpoint.url,
-        )
-    assert ran.code == 0
-    assert "digests failed, and the figures of their policies show more messages" in ran.err.splitlines()[-1]
-    _, none, failed = ran.json["policies"]
-    assert (failed["digest_calls"], failed["prompt_tokens"]) == (0, none["prompt_tokens"])
 
 
 # What goes wrong: said before anything is simulated
@@ -287,30 +167,6 @@ def test_a_model_that_fails_each_time(tmp_path: Path) -> None:
 )
 def test_a_clear_line_and_an_exit_code(words: list[str], code: int, why: str) -> None:
     assert why in bare("simulate", SUPPORT, *words).failed(code)
-
-
-def test_policies_that_are_no_policies(tmp_path: Path) -> None:
-    bad = {
-        "cut": ('{"version": 1, "na', "is not JSON"),
-        "newer": ('{"version": 2, "name": "x", "stages": []}', "policy.version is 2"),
-        "field": ('{"version": 1, "name": "x", "stages": [{"trigger": {"is": "turns", "m": 3}}]}', "policy.stages[0]"),
-    }
-    for name, (text, why) in bad.items():
-        path = tmp_path / f"{name}.json"
-        path.write_text(text)
-        line = bare("simulate", SUPPORT, "--policies", path).failed(2)
-        assert why in line
-        assert f"{name}.json" in line
-
-
-def test_nothing_to_simulate(tmp_path: Path) -> None:
-    path = written(tmp_path / "greeting.jsonl", {"role": "assistant", "content": "Welcome."})
-    assert "no request was made" in bare("simulate", path).failed(1)
-
-
-def test_one_picture_is_of_one_conversation(locomo: Path, tmp_path: Path) -> None:
-    line = bare("simulate", locomo, "--plot", tmp_path / "out.png").failed(2)
-    assert "has 10 conversations; choose one to draw with --conversation" in line
 
 
 def test_without_matplotlib(tmp_path: Path) -> None:

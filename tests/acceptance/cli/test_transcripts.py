@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.cli.transcripts.transcript import Transcript, load, parse
+from hitherto.cli.transcripts.transcript import Transcript, parse
 from hitherto.core.log.message import Kind, Role
 from hitherto.errors import InvalidTranscript
 
@@ -146,11 +146,6 @@ def test_a_bad_file_is_refused(data: bytes, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_a_name_that_no_conversation_can_have() -> None:
-    with pytest.raises(InvalidTranscript, match="none can be kept"):
-        parse(lines(ASKS), Path("\udcff.jsonl"))
-
-
 def test_locomo_in_the_order_of_its_sessions() -> None:
     read = only(parse(json.dumps([sample()]).encode(), FILE))
     assert read.id == "conv-1"
@@ -176,12 +171,6 @@ def test_one_conversation_of_a_file_or_all() -> None:
     assert only(parse(lines(ASKS), FILE, conversation="talk")).id == "talk"
     with pytest.raises(InvalidTranscript, match="leave --conversation out"):
         parse(lines(ASKS), FILE, conversation="conv-1")
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, why in ((tmp_path / "none", "No such file"), (tmp_path, "directory"), (Path("a\0b"), "null")):
-        with pytest.raises(InvalidTranscript, match=f"cannot read .*{why}"):
-            load(path)
 
 
 def read_or_refused(data: bytes) -> None:
