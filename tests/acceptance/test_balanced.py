@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Conversation, Memory, Message, assistant, balanced, user
 from hitherto.core.digests.digest import Needs, Status
-from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.policy.span import Fate
-from hitherto.core.prompt import Prompt
 from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, fates, made, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 FILLER = "Nothing of note happened on that day, and nothing else was said about it by anybody. "
@@ -74,22 +73,6 @@ async def test_where_everything_fits_nothing_is_searched(store: Store) -> None:
         assert len(embedder.calls) > before, "where it does not fit, it is asked"
 
 
-async def test_what_was_taken_back_or_cleared_is_not_looked_for(store: Store) -> None:
-    """Not shown, but not for want of room: there is nothing to find."""
-    embedder = ScriptedEmbedder()
-    async with open_on(store, embedder=embedder) as memory:
-        chat = await filled(memory, *days(5))
-        before = len(embedder.calls)
-        await chat.pop()
-        await context_of(chat, "What happened on day 3?")
-        await chat.clear()
-        await chat.append(*days(1))
-        await memory.wait_for_index()
-        before += len(embedder.calls) - before
-        context = await context_of(chat, "What happened on day 3?")
-        assert (len(embedder.calls), context.manifest.recalled) == (before, [])
-
-
 async def test_without_a_model_there_is_no_digest_and_nothing_is_missing(store: Store) -> None:
     async with open_on(store, budget=2_000) as memory:
         chat = await filled(memory, user("The boathouse key hangs behind the blue kayak."), *days(100))
@@ -119,24 +102,6 @@ async def test_with_a_model_what_is_older_becomes_a_summary(store: Store) -> Non
         context = await context_of(chat, "And now?")
         assert context.manifest.digest == row.id
         assert context.manifest.sections["digest"] > 0
-
-
-async def test_between_two_firings_a_request_begins_with_the_one_before(store: Store) -> None:
-    """However long the summary: it fires again when the messages alone take half of the budget, not each turn."""
-
-    def summary(prompt: Prompt) -> str:
-        known = isinstance(prompt.task, DigestTask) and prompt.task.known
-        return items("And so on.") if known else items(*(f"Statement {number}: {FILLER}" for number in range(30)))
-
-    async with open_on(store, model=Scripted(then=summary), budget=2_000, **ONE_TRY) as memory:
-        chat = memory.conversation("c", scope=SCOPE)
-        for number in range(100):
-            await chat.append(*days(1, number))
-            await memory.wait_for_digests()
-        rows = await chat.digests()
-        assert rows[-1].tokens > 500, "the summary takes a quarter of the budget"
-        spent = sum(one.tokens for one in await chat.messages())
-        assert len(rows) <= spent / 500, "at least a quarter of the budget comes in between two firings"
 
 
 async def test_the_window_counts_where_it_is_smaller(store: Store) -> None:
@@ -194,7 +159,8 @@ async def test_now_add_vat_to_that_function(store: Store, rounds_between: int) -
         ).replace("\\n", "\n")
 
 
-@settings(max_examples=25)
+@lasting
+@settings(max_examples=examples(10))
 @given(st.integers(1, 60), st.integers(60, 3_000), st.integers(0, 400), st.booleans())
 @example(rounds=57, budget=461, words=107, modeled=True)  # the digest leaves the newest turn no room
 async def test_whatever_the_sizes(rounds: int, budget: int, words: int, modeled: bool) -> None:

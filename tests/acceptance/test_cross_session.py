@@ -18,13 +18,13 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.prompt import Prompt
 from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.engine.context.recalled import RecallOptions
-from hitherto.errors import InvalidSettings, ModelUnavailable, NotReproducible
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.errors import InvalidSettings, NotReproducible
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.settings import Settings
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies
 from tests.acceptance.receipts import check
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 SCOPE = Scope(tenant="acme", user="user123", agent="knowledge_agent")
@@ -151,18 +151,6 @@ async def test_in_the_other_formats_it_stands_with_the_instructions(opened: Open
         assert BUILDING not in json.dumps(context.messages)
 
 
-async def test_it_is_rebuilt_after_more_was_said(opened: Opened) -> None:
-    async with opened() as memory:
-        chat = await second_session(memory)
-        context = await asks(memory)
-        for name in ("session1", "session2", "session3"):
-            await memory.conversation(name, scope=SCOPE).append(user(f"More on authentication in {name}"))
-        await memory.wait_for_index()
-        again = await chat.rebuild(context.manifest)
-        assert json.dumps(again.request) == json.dumps(context.request)
-        assert len((await asks(memory)).manifest.recalled) > 1
-
-
 async def test_what_was_erased_is_not_there_any_more(opened: Opened) -> None:
     async with opened() as memory:
         chat = await second_session(memory)
@@ -172,13 +160,6 @@ async def test_what_was_erased_is_not_there_any_more(opened: Opened) -> None:
         assert crossing(await asks(memory)) == []
         with pytest.raises(NotReproducible):
             await chat.rebuild(context.manifest)
-
-
-async def test_what_was_cleared_is_not_found(opened: Opened) -> None:
-    async with opened() as memory:
-        await second_session(memory)
-        await memory.conversation("session1", scope=SCOPE).clear()
-        assert crossing(await asks(memory)) == []
 
 
 # ------------------------------------------------------------------------------------------------- when it is asked
@@ -355,18 +336,8 @@ async def test_other_agents_only_if_asked(opened: Opened) -> None:
 # ----------------------------------------------------------------------------------------------- budgets and faults
 
 
-async def test_with_the_embedder_down_words_are_compared_and_it_is_told(opened: Opened) -> None:
-    embedder = ScriptedEmbedder()
-    async with opened(embedder=embedder, **ONE_TRY) as memory:
-        await second_session(memory)
-        assert (await asks(memory)).manifest.missing == []
-        embedder._then = ModelUnavailable("nobody there")
-        context = await asks(memory)
-        assert context.manifest.missing == ["embedder"]
-        assert BUILDING in texts(await asks(memory, "authentication", recall=True))
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(budget=st.integers(20, 600), wire=st.sampled_from(["openai.chat", "openai.responses", "anthropic"]))
 async def test_no_budget_is_exceeded(memory: Memory, budget: int, wire: str) -> None:
     """What is recalled gives way first: with less than it takes, the rest is as it would be without."""

@@ -11,7 +11,6 @@ from hitherto import Call, Conversation, Memory, RecallOptions, assistant, tool_
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.policy.span import Fate
 from hitherto.store.store import Store
-from tests.acceptance.receipts import check
 from tests.acceptance.test_recalled_context import context_of, opened
 from tests.conftest import SCOPE
 
@@ -96,15 +95,6 @@ async def test_what_follows_a_message_too_large_for_the_rest_is_whole(store: Sto
         assert first or few > 5
 
 
-async def test_where_it_fits_it_is_whole(store: Store) -> None:
-    async with opened(store) as memory:
-        chat = await filled(memory, user("See the report."), assistant(f"{PASSAGES[0]}\n\n{NEEDLE}\n\n{PASSAGES[1]}"))
-        context = await context_of(chat, ASKED, budget=2_000, recall=True)
-        (one,) = [one for one in context.manifest.recalled if one.start == 1]
-        assert one.characters == []
-        assert all(part.strip() in recalled_text(context.request) for part in (PASSAGES[0], NEEDLE, PASSAGES[1]))
-
-
 @pytest.mark.parametrize("budget", [120, 600, 2_000])
 async def test_a_message_larger_than_the_budget_that_matches_best(store: Store, budget: int) -> None:
     """Of 300,000 words, with the answer far behind what a search returns of a text."""
@@ -139,14 +129,6 @@ async def test_the_newest_turn_stays_verbatim(store: Store) -> None:
         assert "Write a function that sums prices." in said
 
 
-@pytest.mark.parametrize("polite", ["Thanks!", "ok, yes please", "???", "👍"])
-async def test_a_question_about_nothing_recalls_nothing(store: Store, polite: str) -> None:
-    async with opened(store) as memory:
-        chat = await filled(memory)
-        context = await context_of(chat, polite, budget=1_000, recall=True)
-        assert context.manifest.recalled == []
-
-
 async def test_a_question_does_not_move_the_cut(store: Store) -> None:
     """Up to what is recalled, each request is as the one before."""
     async with opened(store) as memory:
@@ -158,16 +140,6 @@ async def test_a_question_does_not_move_the_cut(store: Store) -> None:
             for context in made
         ]
         assert stable[0] == stable[1] == stable[2] != []
-
-
-async def test_ten_thousand_equal_messages(store: Store) -> None:
-    async with opened(store) as memory:
-        chat = memory.conversation("same", scope=SCOPE)
-        for _ in range(20):
-            await chat.append(*(user("The same as ever.") for _ in range(500)))
-        context = await chat.context(user("The same as ever?"), budget=600, recall=True)
-        await check(chat, context)
-        assert context.tokens <= 600
 
 
 async def test_a_tools_group_is_cut_and_rebuilt(store: Store) -> None:

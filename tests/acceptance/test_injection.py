@@ -134,18 +134,6 @@ async def test_anything_else_is_refused(store: Store, given: Any) -> None:
             await chat.configure(cross_session=given)
 
 
-@pytest.mark.parametrize("part", ["tenant", "user", "agent"])
-async def test_nothing_of_another_scope(store: Store, part: str) -> None:
-    other = Scope(**{"tenant": SCOPE.tenant, "user": SCOPE.user, "agent": SCOPE.agent, part: "somebody-else"})
-    async with open_on(store, cross_session="latest") as memory:
-        await talked(memory, "monday", "router", scope=other)
-        chat = memory.conversation("tuesday", scope=SCOPE)
-        assert instructions(await chat.context(user("Hello."), instructions="x")) == "x"
-        await chat.append(user("Hello."), assistant("Hello."))
-        assert instructions(await chat.context(user("And?"), instructions="x")) == "x"
-        assert await chat.injected() is None
-
-
 async def test_its_own_cap_and_age(store: Store) -> None:
     async with open_on(store, cross_session="latest", injection_tokens=40) as memory:
         chat = memory.conversation("monday", scope=SCOPE, policy=rolling(threshold=8, keep_last=1))

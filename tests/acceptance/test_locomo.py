@@ -15,7 +15,6 @@ import pytest
 from hitherto.policies import PRESETS
 from tests import forked
 from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused
-from tests.tokens.test_counters import reference_count
 
 BUDGET = 2_000
 
@@ -89,55 +88,3 @@ def test_native_compaction(locomo: Path, home: Path, database: str) -> None:
     assert {digest["action"] for digest in one["digests"]} == {"compact"}
     assert len(one["digests"]) == len(endpoint.asked) - 1 > 5  # one asked whether there is such a call
     assert all(len(asked["input"]) < 200 for asked in endpoint.asked[1:])  # each builds on the one before
-
-
-def test_a_file_of_several(locomo: Path, home: Path, tmp_path: Path) -> None:
-    """Three conversations in one run, under the policy that makes most digests."""
-    samples = json.loads(locomo.read_bytes())[:3]
-    (tmp_path / "three.json").write_text(json.dumps(samples))
-    conversations = replayed(home, tmp_path / "three.json", "--policy", "sliding-window", "--database", "memory:")
-    assert [one["id"] for one in conversations] == [one["sample_id"] for one in samples]
-    assert sum(one["messages"] for one in conversations) == 1_451
-    full, context = (sum(one[name] for one in conversations) for name in ("full_tokens", "context_tokens"))
-    assert context <= 0.12 * full
-    for one in conversations:
-        check(one)
-        known: dict[int, int] = {}
-        for digest in one["digests"]:
-            assert digest["status"] == "completed"
-            assert digest["start"] <= digest["end"] < one["messages"]
-            # Each is built on an earlier one, reaches further, and leaves no message between them undigested.
-            if known:
-                assert digest["base"] == max(known)
-                assert digest["start"] <= known[digest["base"]] + 1
-                assert digest["end"] > known[digest["base"]]
-            else:
-                assert digest["base"] is None
-            known[digest["id"]] = digest["end"]
-        ends = {None, *known.values()}
-        assert all(one["digest_end"] in ends for one in one["per_round"])
-
-
-def test_one_without_a_policy(locomo: Path, home: Path) -> None:
-    """Everything stays verbatim up to the budget; and the tokens of the full history, counted once more."""
-    (found,) = replayed(home, locomo, "--policy", "none", "--conversation", "conv-30")
-    check(found)
-    assert found["digests"] == []
-    assert {one["digest_end"] for one in found["per_round"]} == {None}
-
-    dialogue = next(one["conversation"] for one in json.loads(locomo.read_bytes()) if one["sample_id"] == "conv-30")
-    turns = [turn for number in range(1, 100) for turn in dialogue.get(f"session_{number}", [])]
-    rounds: list[tuple[int, int]] = []
-    history = 3  # OpenAI's rule: 3 for the request, and 3 a message beside the tokens of its role and its content
-    for seq, turn in enumerate(turns):
-        role = "user" if turn["speaker"] == dialogue["speaker_a"] else "assistant"
-        caption = turn.get("blip_caption")
-        content = turn["text"] + (f"\n[shares a picture: {caption}]" if caption else "")
-        history += 3 + reference_count("o200k_base", role) + reference_count("o200k_base", content)
-        if role == "user":
-            rounds.append((seq, history))
-    assert len(turns) == found["messages"]
-    assert [(one["seq"], one["full_tokens"]) for one in found["per_round"]] == rounds
-    assert all(
-        one["context_tokens"] == one["full_tokens"] for one in found["per_round"] if one["full_tokens"] <= BUDGET
-    )

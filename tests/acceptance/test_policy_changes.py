@@ -46,6 +46,7 @@ from tests.acceptance.dialogue import (
     said,
     says_each,
 )
+from tests.lengths import at_length, lasting
 
 SUMMARIZE = summarize(4, 2)
 ROLLING = rolling(6, 2)
@@ -79,29 +80,6 @@ async def check_whole(chat: Conversation, number: int) -> hitherto.Context:
                 payload = log[seq].message.payload
                 assert payload in context.messages or f"]\n\n{payload['content']}" in bodies(context)[0]
     return context
-
-
-async def test_summarize_then_none_then_summarize(opened: Opened) -> None:
-    model = Scripted(then=says_each)
-    async with opened(model) as (memory, chat):
-        await chat.configure(policy=SUMMARIZE)
-        await rounds(memory, chat, range(1, 6))
-        assert bodies(await check_whole(chat, 6)) == [SHADOW, each(0, 3), *said(3, 5), "question 6"]
-
-        await chat.configure(policy=none())
-        assert bodies(await check_whole(chat, 6)) == [*said(1, 5), "question 6"], "under none all messages are there"
-        await rounds(memory, chat, range(6, 10))
-        assert bodies(await check_whole(chat, 10)) == [*said(1, 9), "question 10"]
-        assert len(await chat.digests()) == 1, "and nothing is digested"
-
-        await chat.configure(policy=SUMMARIZE)
-        context = await check_whole(chat, 10)
-        assert bodies(context) == [SHADOW, each(0, 3), *said(3, 9), "question 10"], "the digest is used again"
-        await rounds(memory, chat, [10])
-        first, second = await chat.digests()
-        assert (second.start, second.end, second.base) == (0, 15, first.id)
-        assert bodies(await check_whole(chat, 11)) == [SHADOW, each(0, 15), *said(9, 10), "question 11"]
-    assert new_to(model) == list(range(16))
 
 
 async def test_trim_then_summarize(opened: Opened) -> None:
@@ -151,30 +129,6 @@ async def test_chunks_then_rolling(opened: Opened) -> None:
         await chat.configure(policy=ROLLING)
         await rounds(memory, chat, range(12, 15))
         await check_whole(chat, 15)
-    shown = new_to(model)
-    assert shown == list(range(len(shown)))
-
-
-async def test_sliding_window_then_rolling(opened: Opened) -> None:
-    model = Scripted(then=says_each)
-    async with opened(model) as (memory, chat):
-        await chat.configure(policy=SLIDING)
-        await rounds(memory, chat, range(1, 8))
-        last = (await chat.digests())[-1]
-        assert (last.start, last.end) == (6, 13)
-        await chat.configure(policy=ROLLING)
-        context = await check_whole(chat, 8)
-        assert bodies(context) == [SYNOPSIS + each(6, 13), "question 8"], "shown as the policy that counts says"
-        await rounds(memory, chat, range(8, 12))
-        last = (await chat.digests())[-1]
-        assert (last.start, last.end) == (6, 19), "what left the window does not come back"
-        await check_whole(chat, 12)
-
-        await chat.configure(policy=SLIDING)
-        await rounds(memory, chat, [12])
-        last = (await chat.digests())[-1]
-        assert (last.start, last.end) == (16, 23)
-        await check_whole(chat, 13)
     shown = new_to(model)
     assert shown == list(range(len(shown)))
 
@@ -261,7 +215,12 @@ async def test_a_digest_in_progress_while_another_kind_comes_to_count(
 ALL = [SUMMARIZE, ROLLING, TRIM, REDACT, CHUNKS, SLIDING, BY_TOKENS, none()]
 
 
-@pytest.mark.parametrize(("first", "second"), [*combinations_with_replacement(ALL, 2)], ids=lambda policy: policy.name)
+EVERY = [*combinations_with_replacement(ALL, 2)]
+PAIRS = EVERY if at_length() else [*zip(ALL, (*ALL[1:], ALL[0]), strict=True), (ALL[0], ALL[4]), (ALL[1], ALL[5])]
+
+
+@lasting
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda policy: policy.name)
 async def test_every_change_there_and_back(store: Store, first: Policy, second: Policy) -> None:
     model = Scripted(then=says_each)
     async with opener(store)(model) as (memory, chat):
@@ -283,30 +242,6 @@ async def test_every_change_there_and_back(store: Store, first: Policy, second: 
     shown = new_to(model)
     assert len(set(shown)) == len(shown), "no message is new to the model twice"
     assert shown == sorted(shown)
-
-
-async def test_a_preset_with_other_numbers(opened: Opened) -> None:
-    """The stage is another one; what the former one did still counts."""
-    model = Scripted(then=says_each)
-    async with opened(model) as (memory, chat):
-        await chat.configure(policy=redact(4, 2))
-        for number in range(1, 6):
-            await chat.append(*looked_up(number))
-        await chat.configure(policy=redact(6, 3))
-        context = await check_whole(chat, 6)
-        assert str(context.messages).count("removed") == 3
-        await chat.configure(policy=trim(6, 3))
-        for number in range(6, 9):
-            await chat.append(*looked_up(number))
-        await chat.configure(policy=trim(5, 2))
-        assert fates(await check_whole(chat, 9))[0][2:] == (Fate.DROPPED, Reason.TRIMMED)
-        await chat.configure(policy=summarize(5, 2))
-        await rounds(memory, chat, range(9, 14))
-        await chat.configure(policy=summarize(4, 1))
-        await rounds(memory, chat, range(14, 18))
-        await check_whole(chat, 18)
-    shown = new_to(model)
-    assert shown == list(range(len(shown)))
 
 
 async def test_a_past_context_is_rebuilt_after_the_change(opened: Opened) -> None:

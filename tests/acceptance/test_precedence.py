@@ -16,7 +16,7 @@ from hitherto.other_systems.session_strategies.memory_strategy import strategy
 from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from hitherto.wiring import Opening
-from tests.acceptance.dialogue import PLENTY, answers, asks, bodies, each, round_, rounds, said, says_each
+from tests.acceptance.dialogue import PLENTY, answers, asks, bodies, each, round_, rounds, says_each
 from tests.conftest import SCOPE
 from tests.memories import open_on
 
@@ -49,19 +49,6 @@ async def test_the_stronger_one_counts(store: Store) -> None:
         assert (context.manifest.policy, context.manifest.policy_from) == (SUMMARIZE.to_json(), "request")
         context = await chat.context(asks(2))
         assert context.manifest.policy_from == "conversation", "a request's policy is not stored"
-
-
-async def test_none_is_a_policy_like_any_other(store: Store) -> None:
-    """Not the absence of one: a conversation that says `none` is not trimmed though its agent trims."""
-    async with memory_on(store) as memory:
-        await memory.configure_agent(**AGENT, policy=TRIM)
-        chat = memory.conversation("c", scope=SCOPE)
-        await chat.configure(policy="none")
-        await rounds(memory, chat, range(1, 9))
-        context = await chat.context(budget=PLENTY)
-        assert len(context.messages) == 16
-        assert context.manifest.policy_from == "conversation"
-        assert len((await chat.context(budget=PLENTY, policy=TRIM)).messages) == 16, "and nothing fired"
 
 
 async def test_what_is_not_given_stays_as_it_is(store: Store) -> None:
@@ -124,26 +111,6 @@ async def test_an_agents_policy_is_for_its_tenant_and_name_only(store: Store) ->
             await rounds(memory, chat, range(1, 5))
             assert await chat.policy() == expected
             assert [row.action for row in await chat.digests()] == [DigestAction.DROP] * (expected == TRIM)
-
-
-async def test_an_agents_policy_counts_for_conversations_that_are_there(store: Store) -> None:
-    async with memory_on(store) as memory:
-        chat = memory.conversation("c", scope=SCOPE)
-        await rounds(memory, chat, range(1, 7))
-        assert await chat.digests() == []
-        await memory.configure_agent(**AGENT, policy=TRIM)
-        assert len((await chat.context(budget=PLENTY)).messages) == 12, "a context fires nothing"
-        await rounds(memory, chat, [7])
-        assert bodies(await chat.context(budget=PLENTY)) == said(6, 7)
-
-
-async def test_what_is_configured_is_kept(store: Store) -> None:
-    async with memory_on(store) as memory:
-        await memory.configure_agent(**AGENT, policy=TRIM)
-        await memory.conversation("c", scope=SCOPE).configure(policy=ROLLING)
-    async with memory_on(store) as memory:
-        assert await memory.conversation("c", scope=SCOPE).policy() == ROLLING
-        assert await memory.conversation("d", scope=SCOPE).policy() == TRIM
 
 
 async def test_a_request_governs_its_context_alone(store: Store) -> None:
@@ -235,13 +202,3 @@ async def test_an_agent_has_a_name(store: Store, name: Any) -> None:
             await memory.configure_agent(tenant=SCOPE.tenant, agent=name, policy=TRIM)
         with pytest.raises(InvalidScope):
             await memory.configure_agent(tenant=name, agent=SCOPE.agent, policy=TRIM)
-
-
-async def test_a_conversation_that_was_configured_only_is_there_and_empty(store: Store) -> None:
-    async with memory_on(store) as memory:
-        chat = memory.conversation("c", scope=SCOPE)
-        await chat.configure(policy=TRIM)
-        assert await chat.policy() == TRIM
-        assert await chat.messages() == []
-        assert bodies(await chat.context(asks(1))) == ["question 1"]
-        assert (await round_(chat, 1)).start == 0

@@ -27,6 +27,7 @@ from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, fates
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 ANIMALS = ("badger", "heron", "lynx", "otter", "python", "raven", "salmon", "tortoise", "viper", "walrus")
@@ -201,15 +202,6 @@ class TestForARequest:
             with pytest.raises(NotReproducible):
                 await chat.rebuild(context.manifest)
 
-    async def test_it_is_rebuilt_after_more_was_said(self, store: Store) -> None:
-        async with opened(store) as memory:
-            chat = await zoo(memory)
-            context = await context_of(chat, "When is the heron fed?", budget=700, recall=True)
-            await chat.append(user("The heron is fed at nine now."), assistant("Noted."))
-            await memory.wait_for_index()
-            again = await chat.rebuild(context.manifest)
-            assert json.dumps(again.request) == json.dumps(context.request)
-
     async def test_a_message_between_a_call_and_its_result(self, store: Store) -> None:
         """It is no part of their group: it is recalled by itself, or not at all."""
         async with opened(store) as memory:
@@ -229,41 +221,6 @@ class TestForARequest:
             both = await context_of(chat, "Iguana, zebra!", recall=2)
             assert set(recalled(both)) == {("zoo", 1, 3), ("zoo", 2, 2)}
             assert (1, 3, Fate.RECALLED, Reason.RECALLED) in fates(both)
-
-    @pytest.mark.parametrize("between", [1, 9, 60])
-    async def test_a_result_that_comes_late(self, store: Store, between: int) -> None:
-        """The call and its result are found together, whichever of them answers the question."""
-        async with opened(store) as memory:
-            chat = memory.conversation("zoo", scope=SCOPE)
-            await chat.append(user("Go."), assistant(calls=[Call(id="1", name="okapi_finder")]))
-            await chat.append(*(user(f"And number {number}?") for number in range(between)))
-            await chat.append(tool_result("1", "The iguana sleeps."), assistant("Ok."))
-            await memory.wait_for_index()
-            other = memory.conversation("office", scope=SCOPE)
-            for question in ("Where does the iguana sleep?", "okapi_finder"):
-                context = await context_of(other, question, recall=1)
-                assert recalled(context) == [("zoo", 1, between + 2)]
-
-    @pytest.mark.parametrize("meanwhile", ["result", "clear", "pop"])
-    async def test_a_group_is_rebuilt_as_it_was(self, store: Store, meanwhile: str) -> None:
-        """Though another result came since, or it was cleared or taken back."""
-        async with opened(store) as memory:
-            chat = memory.conversation("zoo", scope=SCOPE)
-            calls = [Call(id="1", name="look"), Call(id="2", name="peek")]
-            await chat.append(user("Go."), assistant(calls=calls), tool_result("1", "The iguana sleeps."))
-            await memory.wait_for_index()
-            other = memory.conversation("office", scope=SCOPE)
-            context = await context_of(other, "Where does the iguana sleep?", recall=1)
-            assert recalled(context) == [("zoo", 1, 2)]
-            match meanwhile:
-                case "result":
-                    await chat.append(tool_result("2", "The badger, too."), assistant("Fine."))
-                case "clear":
-                    await chat.clear()
-                case _:
-                    await chat.pop()
-                    await chat.pop()
-            await check(other, context)
 
     async def test_text_that_would_pass_for_ours(self, store: Store) -> None:
         """A recalled text cannot end its own line and begin another."""
@@ -287,7 +244,8 @@ async def full(store: Store) -> AsyncGenerator[tuple[Memory, Conversation]]:
         yield memory, chat
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     budget=st.integers(30, 2_500),
     limit=st.integers(1, 20),
@@ -391,12 +349,6 @@ class TestChunks:
                 None,
             }
 
-    async def test_another_question_gets_another_chunk(self, store: Store) -> None:
-        async with chunked(store) as (_, chat):
-            for topic, start in (("sailing", 0), ("pottery", 20), ("chess", 40)):
-                context = await context_of(chat, f"Tell me about {topic}")
-                assert context.manifest.recalled[0].start == start
-
     async def test_chunks_of_the_scopes_other_conversations(self, store: Store) -> None:
         async with chunked(store) as (memory, _):
             other = memory.conversation("new", scope=SCOPE, policy=chunks())
@@ -406,16 +358,6 @@ class TestChunks:
             theirs = replace(SCOPE, user="u-18")
             nobody = memory.conversation("new", scope=theirs, policy=chunks())
             assert recalled(await context_of(nobody, "Which pottery was it?")) == []
-
-    async def test_nothing_of_a_chunk_whose_messages_are_shown(self, store: Store) -> None:
-        """At least the newest 20 messages are shown, those in chunks too: what they say is there verbatim. A chunk that
-        has earlier messages too is recalled."""
-        async with chunked(store) as (_, chat):
-            context = await context_of(chat, "gardening, astronomy")
-            in_sight = min(span.start for span in context.manifest.fates if span.fate is Fate.IN)
-            for one in context.manifest.recalled:
-                assert one.start is not None
-                assert one.start < in_sight
 
     async def test_the_newest_chunk_is_recalled_though_part_of_it_is_shown(self, store: Store) -> None:
         """A chunk that overlaps the verbatim tail: its early messages are not shown, so it must be found."""
@@ -444,10 +386,3 @@ class TestChunks:
             context = await context_of(chat, "Which pottery was it?", recall=False, cross_session="always")
             assert context.manifest.recalled == []
             assert context.manifest.request.recall_tokens == 0
-
-    async def test_with_a_request_of_its_own_nothing_comes_twice(self, store: Store) -> None:
-        async with chunked(store) as (_, chat):
-            context = await context_of(chat, "Which pottery was it?", recall=RecallOptions(min_score=0.0))
-            digests = [one.digest for one in context.manifest.recalled if one.kind == "digest"]
-            assert len(digests) == len(set(digests))
-            assert {one.why for one in context.manifest.recalled} <= {"request", "policy"}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 
 import pytest
 
-import hitherto
 from hitherto import Conversation, Memory, Policy
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.prompts import DigestTask
@@ -22,7 +20,6 @@ from tests.acceptance.dialogue import (
     Opened,
     answers,
     asks,
-    check_begins_with,
     each,
     fates,
     looked_up,
@@ -135,37 +132,6 @@ async def test_the_drop_waits_for_the_summary_and_steps_in_when_it_fails(opened:
         assert fates(context)[0] == (0, 47, Fate.DIGESTED, Reason.SUMMARIZED)
 
 
-async def test_no_message_is_digested_twice_and_none_is_lost(opened: Opened) -> None:
-    model = Scripted(then=says_each)
-    async with opened(model) as (memory, chat):
-        for number in range(1, 41):
-            await turns(memory, chat, number, number)
-            context = await chat.context(asks(number + 1), budget=PLENTY)
-            spans = context.manifest.fates
-            assert [span.start for span in spans] == [0, *(span.end + 1 for span in spans[:-1])]
-            assert spans[-1].end == 4 * number - 1
-        shown = new_to(model)
-        assert shown == list(range(len(shown)))
-        assert DigestAction.DROP not in by_kind(await chat.digests()), (
-            "the summary keeps the view below the drop's mark"
-        )
-
-
-async def test_between_firings_the_start_does_not_change(opened: Opened) -> None:
-    async with opened(Scripted(then=says_each)) as (memory, chat):
-        before: hitherto.Context | None = None
-        compared = 0
-        for number in range(1, 31):
-            fired = len(await chat.digests())
-            context = await chat.context(asks(number), budget=PLENTY)
-            if before is not None:
-                check_begins_with(context, before)
-                compared += 1
-            await turns(memory, chat, number, number)
-            before = context if len(await chat.digests()) == fired else None
-        assert compared > 8
-
-
 async def test_while_the_summary_is_made_redactions_go_on(opened: Opened) -> None:
     gate = Gate(says_each)
     async with opened(Scripted([gate], then=says_each)) as (memory, chat):
@@ -218,28 +184,6 @@ async def test_results_that_are_never_redacted_still_count(store: Store) -> None
             await chat.append(*looked_up(number, tool=tool, words=words))
             await memory.wait_for_digests()
             assert (await chat.context(budget=PLENTY)).tokens < 2_000, f"after turn {number}"
-
-
-async def test_two_redactions_one_after_the_other(store: Store) -> None:
-    """First the results, later the arguments of the calls too."""
-    stages = (Stage(Turns(3), LastTurns(1), Redact()), Stage(Turns(6), LastTurns(3), Redact(calls=True)))
-    async with opener(store, Policy("twice", stages))(Scripted()) as (memory, chat):
-        await turns(memory, chat, 1, 6)
-        shown = (await chat.context(budget=PLENTY)).messages
-        results = ["removed" in item["content"] for item in shown if item["role"] == "tool"]
-        calls = ["removed" in json.dumps(item["tool_calls"]) for item in shown if "tool_calls" in item]
-        assert results == [True] * 4 + [False] * 2
-        assert calls == [True] * 3 + [False] * 3
-
-
-async def test_a_past_revision_shows_what_was_redacted_by_then(opened: Opened) -> None:
-    async with opened(Scripted(then=says_each)) as (memory, chat):
-        contexts: list[hitherto.Context] = []
-        for number in range(1, 15):
-            await turns(memory, chat, number, number)
-            contexts.append(await chat.context(asks(number + 1), budget=PLENTY))
-        for context in contexts:
-            assert (await chat.rebuild(context.manifest)).request == context.request
 
 
 async def test_a_summary_of_a_range_that_was_dropped_first(store: Store) -> None:

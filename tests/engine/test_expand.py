@@ -23,8 +23,8 @@ from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL, counter_for
 from tests.acceptance.dialogue import Opened, each, looked_up, opener, round_, rounds, said, says_each
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
-from tests.times import DAY, time_of
 
 COUNT = counter_for(CANONICAL).count
 OURS = re.compile(r"\n(?=- \d+ |\d{4}-\d\d-\d\d:|\(More )")
@@ -171,7 +171,8 @@ _texts = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(_texts, min_size=1, max_size=12), budget=st.integers(90, 900), data=st.data())
 async def test_pages_have_every_message_once(store: Store, texts: list[str], budget: int, data: st.DataObject) -> None:
     async with open_on(store, worker=False) as memory:
@@ -182,7 +183,8 @@ async def test_pages_have_every_message_once(store: Store, texts: list[str], bud
         assert await read(chat, (first, last), budget) == await log_of(chat, first, last)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(budget=st.integers(1, 120), text=_texts)
 async def test_no_budget_is_exceeded_however_small(store: Store, budget: int, text: str) -> None:
     async with open_on(store, worker=False) as memory:
@@ -219,15 +221,6 @@ async def test_one_huge_message(opened: Opened) -> None:
         assert COUNT((await chat.expand((1, 1))).text) <= 2_000
 
 
-async def test_many_messages_take_several_reads(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        await chat.append(*(user(f"Number {number}") for number in range(200)))
-        page = await chat.expand((0, 199), budget=10_000)
-        assert page.seqs == tuple(range(200))
-        assert page.next is None
-        assert list((await read(chat, (0, 199), 400)).values()) == [f"Number {number}" for number in range(200)]
-
-
 # What cannot be shown
 
 
@@ -248,17 +241,6 @@ async def test_not_what_was_cleared(opened: Opened) -> None:
         assert await chat.expand(row.id) == nothing
         await round_(chat, 9)
         assert list(told(await chat.expand((0, 99))).values()) == said(9, 9)
-
-
-async def test_not_what_has_expired(opened: Opened, store: Store) -> None:
-    soon = datetime.now(UTC) + DAY / 2
-    async with opened(Scripted()) as (_, chat):
-        await chat.append(user("kept"), user("secret").expiring(soon), user("kept too"))
-        assert list(told(await chat.expand((0, 2))).values()) == ["kept", "secret", "kept too"]
-        await time_of(store).pass_days(1)
-        page = await chat.expand((0, 2))
-        assert page.seqs == (0, 2)
-        assert "secret" not in page.text
 
 
 async def test_a_range_where_nothing_is(opened: Opened) -> None:

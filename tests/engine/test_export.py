@@ -176,18 +176,6 @@ async def test_it_goes_on_where_it_is_imported(memory: Memory, elsewhere: Memory
     assert same(await exported(memory, user=SCOPE.user)) == same(await exported(elsewhere, user=SCOPE.user))
 
 
-@pytest.mark.parametrize("whose", [{"user": "other"}, {"user": "other", "agent": "another"}], ids=["user", "scope"])
-async def test_of_a_user_and_a_scope(memory: Memory, elsewhere: Memory, whose: dict[str, str]) -> None:
-    await fill(memory)
-    data = await exported(memory, **whose)
-    assert SCOPE.user not in {one.get("conversation", {}).get("user") for one in told(data)}
-    done = await imported(elsewhere, data)
-    assert done.conversations == 4
-    assert done.documents > 0
-    assert told(await exported(elsewhere, **whose)) == told(data)
-    assert [one.name for one in (await elsewhere.scopes("user", tenant=SCOPE.tenant)).scopes] == ["other"]
-
-
 async def test_an_import_is_repeated_after_it_was_cut(memory: Memory, elsewhere: Memory) -> None:
     await fill(memory)
     data = await exported(memory)
@@ -374,14 +362,6 @@ async def test_what_is_no_export(store: Store, how: str) -> None:
         there = (await memory.conversations(tenant=SCOPE.tenant)).conversations
         whole = {"records less": 9, "two exports": 9, "no hash": 0}.get(how, len(there))
         assert len(there) == whole
-
-
-async def test_a_conversation_is_there_whole_or_not_at_all(elsewhere: Memory) -> None:
-    data = GOLDEN.read_bytes()
-    assert b'"seq":9,' in data
-    with pytest.raises(InvalidExport, match="message 9 of 'c' comes next"):
-        await imported(elsewhere, re.sub(rb'\{"message":\{"seq":9,.*\n', b"", data, count=1))
-    assert (await elsewhere.conversations(tenant=SCOPE.tenant)).conversations == ()
 
 
 async def test_a_mark_of_utf_8(store: Store) -> None:

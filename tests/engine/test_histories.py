@@ -16,6 +16,7 @@ from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 _names = count(1)
@@ -45,7 +46,8 @@ async def memory(store: Store) -> AsyncIterator[Memory]:
         yield opened
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, max_size=14))
 async def test_2_3_12_histories(memory: Memory, history: list[tuple[int, tuple[Any, ...]]]) -> None:
     name = f"h{next(_names)}"

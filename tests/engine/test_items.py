@@ -11,15 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hitherto
-from hitherto import Call, Memory, Policy, assistant, tool_result, user
+from hitherto import Memory, Policy, assistant
 from hitherto.core.log.message import Wire
 from hitherto.errors import InvalidInput, NotFound
 from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
-from tests.acceptance.dialogue import Opened, asks, each, looked_up, opener, rounds, said, says_each
+from tests.acceptance.dialogue import Opened, asks, each, opener, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.core.policy.policies import policies
 from tests.engine.logs import logs
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 _names = count(1)
@@ -69,13 +70,6 @@ async def test_no_conversation_has_no_items(opened: Opened) -> None:
         assert await chat.head() is None
 
 
-async def test_there_is_no_budget(opened: Opened) -> None:
-    async with opened(Scripted(), budget=50) as (_, chat):
-        for number in range(1, 21):
-            await chat.append(*looked_up(number))
-        assert len(await chat.items(wire="openai.chat", policy="none")) == 80
-
-
 @pytest.mark.parametrize(
     ("policy", "front"),
     [
@@ -98,15 +92,6 @@ async def test_a_prefix_is_on_the_first_user_message(store: Store) -> None:
         await rounds(memory, chat, range(1, 4))
         await chat.append(asks(4))
         assert texts(await chat.items()) == [f"[Previous context: {each(0, 5)}]\n\nquestion 4"]
-
-
-async def test_the_newest_so_many(store: Store) -> None:
-    async with opener(store, "summarize:context_limit=4,keep_turns=2")(Scripted(then=says_each)) as (memory, chat):
-        await rounds(memory, chat, range(1, 6))
-        whole = await chat.items()
-        assert texts(whole) == ["What have we talked about so far?", each(0, 3), *said(3, 5)]
-        for limit in range(len(whole) + 3):
-            assert await chat.items(limit=limit) == whole[max(len(whole) - limit, 0) :]
 
 
 @pytest.mark.parametrize("limit", [-1, -(2**70)])
@@ -160,18 +145,6 @@ async def test_at_a_past_revision(store: Store) -> None:
             await chat.items(at=99)
 
 
-async def test_the_newest_of_another_format(opened: Opened) -> None:
-    """Two calls and their results are one item and two here, two and two there: the limit is of the items asked for."""
-    calls = [Call(id="a", name="look"), Call(id="b", name="look")]
-    async with opened(Scripted()) as (_, chat):
-        await chat.append(asks(1), assistant("let me see", calls=calls), tool_result("a", "1"), tool_result("b", "2"))
-        await chat.append(assistant("done"), user("thanks"))
-        for wire in WIRES:
-            whole = await chat.items(wire=wire)
-            for limit in range(1, len(whole) + 1):
-                assert await chat.items(wire=wire, limit=limit) == whole[-limit:], f"{limit} of {wire}"
-
-
 Log = tuple[Wire, list[list[dict[str, Any]]]]
 
 
@@ -188,19 +161,10 @@ async def grown(memory: Memory, log: Log, policy: Policy, pops: int) -> hitherto
 
 
 HISTORIES = {"log": logs(max_turns=6), "policy": policies(native=False), "pops": st.integers(0, 3)}
-MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@MANY
-@given(**HISTORIES, limit=st.integers(1, 12))
-async def test_the_newest_are_the_end_of_them_all(
-    memory: Memory, log: Log, policy: Policy, pops: int, limit: int
-) -> None:
-    chat = await grown(memory, log, policy, pops)
-    whole = await chat.items(wire=log[0])
-    assert await chat.items(wire=log[0], limit=limit) == whole[-limit:]
-
-
+@lasting
 @MANY
 @given(**HISTORIES, limit=st.integers(1, 12), wire=st.sampled_from(WIRES))
 async def test_the_newest_are_the_end_of_them_all_in_every_format(

@@ -14,7 +14,7 @@ import pytest
 import hitherto
 from hitherto import Memory, assistant, user
 from hitherto.core.context.kept import changes_since
-from hitherto.errors import InvalidInput, NotReproducible, StoreError
+from hitherto.errors import InvalidInput, StoreError
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
@@ -66,23 +66,6 @@ async def test_each_request_of_a_turn_is_kept_and_only_so_many(memory: Memory) -
     assert [one.manifest.next_seq for one in kept] == [6, 4, 2]
     await chat.context("As it was", at=1)
     assert await chat.contexts() == kept, "what is looked at later is not kept"
-
-
-async def test_what_an_erased_message_stood_in_is_forgotten(memory: Memory) -> None:
-    chat = memory.conversation("c", scope=SCOPE)
-    await chat.context("A secret.", wire="anthropic")
-    await chat.append(user("Somebody else was faster."), user("A secret."), assistant("Noted."))
-    await chat.context("And then?")
-    kept = await chat.contexts()
-    await chat.append(user("Beside."), assistant("Yes."))
-    await chat.erase([2])
-    assert [one.manifest.next_seq for one in await chat.contexts()] == [0]
-    with pytest.raises(NotReproducible):
-        await chat.rebuild(kept[0].manifest)
-    assert await chat.erase([0]) == 1
-    assert len(await chat.contexts()) == 1
-    assert await chat.erase([1]) == 1
-    assert await chat.contexts() == [], "that was the incoming message"
 
 
 async def test_instructions_and_tools_are_stored_once(database: str) -> None:

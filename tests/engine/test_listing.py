@@ -13,6 +13,7 @@ from hitherto import Memory, Scope, assistant, user
 from hitherto.errors import InvalidInput, InvalidScope
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 
@@ -41,7 +42,8 @@ async def test_a_list_has_pages(memory: Memory) -> None:
     assert (await memory.conversations(tenant="nobody")).conversations == ()
 
 
-@settings(max_examples=30)
+@lasting
+@settings(max_examples=examples(10))
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=30), st.integers(1, 4))
 async def test_no_page_shows_one_twice_however_they_move(moves: list[tuple[int, bool]], limit: int) -> None:
     """And what is not written to meanwhile is shown."""

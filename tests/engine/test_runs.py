@@ -19,6 +19,7 @@ from hitherto.errors import InvalidInput, InvalidMessage, InvalidScope, NotFound
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 from tests.times import time_of
 
@@ -151,7 +152,8 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 async def test_any_history(memory: Memory, steps: list[tuple[str, int]]) -> None:
     """Against a list: a run has the messages that were appended between its beginning and its end, and what it quotes

@@ -44,15 +44,6 @@ class Hand:
     def finish(self, job: DigestJob) -> None:
         self._held[job].set()
 
-    def finish_all(self) -> None:
-        """Those that are held, and those to come at once."""
-        self._open = True
-        for finished in self._held.values():
-            finished.set()
-
     async def holds(self, *jobs: DigestJob) -> None:
         """Returns once these are held, and no others."""
         await until(lambda: set(self._held) == set(jobs), f"{jobs} are in hand")
-
-    async def has_done(self, *jobs: DigestJob) -> None:
-        await until(lambda: set(jobs) <= set(self.done), f"{jobs} are done")

@@ -14,11 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hitherto
 from hitherto import Conversation, sliding_window
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.log.append import extended
 from hitherto.core.policy.span import Fate, Reason
@@ -26,10 +24,9 @@ from hitherto.engine.digests.attempt import backoff
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.providers.scripted.model import Gate, Reply, Scripted
 from hitherto.store.store import Store
-from tests.acceptance.dialogue import ONE_TRY, PLENTY, asks, bodies, each, fates, opener, rounds, said, says_each
+from tests.acceptance.dialogue import PLENTY, asks, bodies, each, fates, opener, rounds, said, says_each
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered, Told
-from tests.memories import open_on
 from tests.patience import PATIENCE
 from tests.times import BreakerTime, time_of
 
@@ -112,20 +109,6 @@ async def test_after_its_last_try_it_has_failed_and_the_next_round_begins_anothe
         await rounds(memory, chat, [2])
         assert [row.text for row in await chat.digests()] == ["", each(0, 3)]
         assert await missing(chat) == []
-
-
-async def test_while_it_is_put_off_messages_come_and_are_shown(store: Store) -> None:
-    async with opener(store, POLICY)(
-        Scripted(then=ModelUnavailable("no route")), digest_max_attempts=9, backoff=60
-    ) as (
-        memory,
-        chat,
-    ):
-        await rounds(memory, chat, range(1, 6))
-        (row,) = await chat.digests()
-        assert (row.status, row.start, row.end) == (Status.PROCESSING, 0, 1)
-        assert bodies(await chat.context(asks(6), budget=PLENTY)) == [*said(1, 5), "question 6"]
-        assert timedelta(seconds=40) < wait_of(row) <= timedelta(seconds=75)
 
 
 @given(first=st.timedeltas(timedelta(0), timedelta(minutes=15)), tries=st.integers(1, 2_000))
@@ -283,23 +266,3 @@ async def test_digests_go_on_when_the_ceiling_is_raised_or_the_day_is_over(store
 
 
 # Messages that one call cannot take in
-
-
-async def test_long_messages_are_digested_in_several_calls_all_of_them(store: Store) -> None:
-    told, model = Told(), Scripted(then=says_each, input_limit=8_000)
-    policy = sliding_window(window=40, after_seq=1)
-    async with open_on(store, model=model, watch=told, **ONE_TRY) as memory:
-        chat = memory.conversation("long", scope=SCOPE, policy=policy)
-        texts = [f"message {seq}: " + "word " * 1_000 for seq in range(19)] + ["at last: " + "word " * 30_000]
-        await chat.append(
-            *(hitherto.user(text) if seq % 2 == 0 else hitherto.assistant(text) for seq, text in enumerate(texts))
-        )
-        await memory.wait_for_digests()
-        (row,) = await chat.digests()
-    assert row.status is Status.COMPLETED
-    assert list(dict.fromkeys(row.text.splitlines())) == each(0, 19).splitlines()
-    tasks = [prompt.task for prompt in model.calls if isinstance(prompt.task, DigestTask)]
-    shown = [line for task in tasks for line in task.lines]
-    for seq, text in enumerate(texts):
-        assert "".join(line.text for line in shown if line.seq == seq) == text
-    assert len(told.calls) == len(model.calls) > 10

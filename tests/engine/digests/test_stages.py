@@ -9,7 +9,6 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
 from hitherto.policies import (
-    AllOf,
     AnyOf,
     Chunk,
     Drop,
@@ -68,16 +67,6 @@ async def test_the_first_of_several_triggers(opened: Opened) -> None:
         total = [one.tokens for one in await chat.messages()]
         assert sum(total) > 100 >= sum(total[:-2])
         assert number < 20
-
-
-async def test_the_last_of_several_triggers(opened: Opened) -> None:
-    policy = one_stage(AllOf((Turns(12), Tokens(100), Messages(5))), LastTurns(2), Drop())
-    async with opened(Scripted(), of=policy) as (memory, chat):
-        await rounds(memory, chat, range(1, 12))
-        assert sum(one.tokens for one in await chat.messages()) > 100
-        assert await chat.digests() == []
-        await rounds(memory, chat, [12])
-        assert ranges(await chat.digests()) == [(0, 19)]
 
 
 @pytest.mark.parametrize(

@@ -8,28 +8,19 @@ from typing import Any
 
 import pytest
 
-from hitherto import Fact, Facts, Memory, user
+from hitherto import Fact, Facts, Memory
 from hitherto.core.facts.fact import LONGEST_FACT, FactState, Visibility
-from hitherto.errors import InvalidFact, InvalidInput, NotFound, StaleVersion
+from hitherto.errors import InvalidFact, InvalidInput, StaleVersion
 from hitherto.store.store import Store
-from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (
     ANA,
     BEN,
     ROSA,
-    Says,
-    contents,
     dialogue,
     fact,
     opened,
-    sources,
 )
 from tests.engine.facts.reviewing import CELLO, CITIES, added, did, one
-
-TEA = Says("She liked tea.", "preference", "Liked tea.")
-
-
-NO_TEA = Says("In the end she could not stand tea.", "preference", "Could not stand tea.", instead=TEA.content)
 
 
 class TestAdding:
@@ -148,14 +139,6 @@ class TestEditing:
             *2 * [changed.content],
         ]
 
-    async def test_what_a_model_found_is_confirmed_by_an_edit(self, memory: Memory, facts: Facts) -> None:
-        await dialogue(memory, "c", CELLO.text)
-        found = await fact(memory, CELLO.content)
-        assert (found.confirmed, found.confidence) == (False, 0.9)
-        changed = await facts.edit(found.id, content="Played the viola.")
-        assert (changed.confirmed, changed.confidence) == (True, 1.0)
-        assert sources(changed) == [("c", 0)], "and still rests on what was said"
-
     async def test_nothing_to_edit_is_refused(self, facts: Facts) -> None:
         (number,) = await added(facts, "Played the cello.")
         with pytest.raises(InvalidFact, match="content or a category"):
@@ -197,18 +180,6 @@ class TestEditing:
             await facts.set_visibility(number, "shared", expect=seen.version)
         assert await one(facts, number) == now
 
-    async def test_only_what_is_current_changes(self, store: Store) -> None:
-        async with opened(store, **CITIES) as memory:
-            facts = memory.facts(ANA, subject=ROSA)
-            rome, _ = await added(facts, "Lives in Rome.", "Lives in Genoa.", category="current city")
-            for change in (facts.confirm, facts.share):
-                with pytest.raises(InvalidFact, match="superseded"):
-                    await change(rome)
-            with pytest.raises(InvalidFact, match="superseded"):
-                await facts.edit(rome, content="Lived in Rome.")
-            await facts.delete(rome)
-            assert (await one(facts, rome)).state is FactState.DELETED
-
     async def test_confirming(self, memory: Memory, facts: Facts) -> None:
         await dialogue(memory, "c", CELLO.text)
         found = await fact(memory, CELLO.content)
@@ -234,23 +205,3 @@ class TestRestoring:
                 await facts.restore(rome)
             with pytest.raises(StaleVersion):
                 await facts.restore(genoa, expect=9)
-
-    async def test_what_a_model_has_replaced_by_mistake(self, store: Store) -> None:
-        told = [TEA, NO_TEA]
-        async with opened(store, *told) as memory:
-            await dialogue(memory, "c", TEA.text, NO_TEA.text)
-            facts = memory.facts(ANA)
-            assert await contents(memory) == [NO_TEA.content]
-            (tea,) = await facts.list(state="superseded")
-            await facts.restore(tea.id)
-            assert await contents(memory) == [TEA.content, NO_TEA.content], "both, until one of them is deleted"
-            context = await memory.conversation("c", scope=ANA).context(user("?"), budget=PLENTY, recall=False)
-            assert TEA.content in json.dumps(context.request)
-
-    async def test_not_what_was_deleted_nor_anybody_elses(self, memory: Memory, facts: Facts) -> None:
-        (number,) = await added(facts, "Sang.")
-        with pytest.raises(NotFound):
-            await memory.facts(BEN).restore(number)
-        await facts.delete(number)
-        with pytest.raises(NotFound):
-            await facts.restore(number)

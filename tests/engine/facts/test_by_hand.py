@@ -106,20 +106,6 @@ class TestWords:
             assert all(name in said for name in (scope.tenant, scope.user, scope.agent))
             assert said == (await self.refused(memory.facts(scope), verb, 987_654)).replace("987654", str(number))
 
-    @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "history"])
-    async def test_one_that_is_deleted(self, facts: Facts, verb: str) -> None:
-        (number,) = await added(facts, "Sang.")
-        await facts.delete(number)
-        assert f"fact {number} is deleted" in await self.refused(facts, verb, number)
-
-    @pytest.mark.parametrize("verb", VERBS)
-    async def test_one_that_another_shares(self, memory: Memory, facts: Facts, verb: str) -> None:
-        (number,) = await added(facts, "Sang.")
-        await facts.share(number)
-        said = await self.refused(memory.facts(BEN), verb, number)
-        assert f"fact {number} is none of user ben's own; ana, who shares it, can change it" in said
-        assert (await one(facts, number)).version == 2
-
     async def test_who_is_no_member_learns_of_none(self, memory: Memory) -> None:
         """Neither their names, nor whether there are any; and what the hint shows as it stands drops nobody."""
         facts, told = memory.facts(ANA, subject="the dog"), set[str]()
@@ -137,10 +123,6 @@ class TestWords:
         assert command[2:] == ["subject", "the dog", "--tenant", "acme"], "which shows them"
         await memory.configure_subject(tenant=ANA.tenant, subject="the dog", members=["ben", "o'neil", "ana"])
         assert (await facts.share(number)).visibility is Visibility.SHARED
-
-    async def test_a_listing_of_neither(self, facts: Facts) -> None:
-        with pytest.raises(InvalidFact, match="mine and shared are both False"):
-            await facts.list(mine=False, shared=False)
 
     @pytest.mark.parametrize("expect", ["2", 2.0, True])
     async def test_a_version_that_is_none(self, facts: Facts, expect: Any) -> None:

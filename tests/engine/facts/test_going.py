@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 import hitherto
-from hitherto import Facts, Memory, assistant, rolling, user
+from hitherto import Facts, Memory, rolling, user
 from hitherto.core.facts.fact import FactState
 from hitherto.errors import NotFound
 from hitherto.providers.scripted.model import Gate, Scripted, ScriptedFact, items
@@ -29,8 +28,7 @@ from tests.acceptance.family import (
     redigested,
     sources,
 )
-from tests.engine.facts.reviewing import CELLO, NURSE, one, two_turns
-from tests.store.samples import write
+from tests.engine.facts.reviewing import CELLO, one, two_turns
 from tests.times import LATER_TODAY, time_of
 
 
@@ -112,66 +110,6 @@ class TestWhatTheyRestOn:
         said = await facts.sources(number)
         assert [(name, one.seq, one.message.text) for name, one in said] == [("c", 2, CELLO.text), ("d", 0, CELLO.text)]
         assert said[0][1].created_at <= said[1][1].created_at
-
-    async def test_sources_of_what_another_agent_has_learned(self, memory: Memory) -> None:
-        """A conversation of the same name is this agent's, and another one."""
-        await dialogue(memory, "c", CELLO.text, scope=replace(ANA, agent="coach"))
-        await dialogue(memory, "c", "Hello.")
-        every = memory.facts(ANA, all_agents=True)
-        (found,) = await every.list()
-        assert found.agent == "coach"
-        assert [(name, one.message.text) for name, one in await every.sources(found.id)] == [("c", CELLO.text)]
-
-    @pytest.mark.parametrize("with_facts", [False, True])
-    async def test_deleting_a_conversation(self, memory: Memory, facts: Facts, with_facts: bool) -> None:
-        """ "ON DELETE SET NULL", unless the facts were to go with it: then those that nothing else says."""
-        chat = await dialogue(memory, "c", CELLO.text, NURSE.text)
-        await dialogue(memory, "d", NURSE.text)
-        cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
-        assert await chat.delete(facts=with_facts) == 6
-        left = await facts.list(state=None)
-        assert [one.id for one in left] == ([nurse] if with_facts else [cello, nurse])
-        assert sources(left[-1]) == [("d", 0)]
-        assert [name for name, _ in await facts.sources(nurse)] == ["d"]
-        if with_facts:
-            assert await facts.get(cello) is None
-            with pytest.raises(NotFound):
-                await facts.history(cello)
-        else:
-            assert (left[0].state, left[0].evidence) == (FactState.CURRENT, ())
-            assert await facts.sources(cello) == []
-        await memory.wait_for_index()
-        hits = (await memory.recall(CELLO.content, scope=ANA, kinds=["fact"])).hits
-        assert (cello in [hit.fact for hit in hits]) is not with_facts
-
-    async def test_what_expires_takes_along_what_it_alone_says(
-        self, memory: Memory, facts: Facts, store: Store
-    ) -> None:
-        """Erased whole: from lists of any state, histories, search and contexts."""
-        past = datetime.now(UTC) - timedelta(seconds=1)
-        chat = memory.conversation("c", scope=ANA, subject=ROSA)
-        await chat.append(user(CELLO.text).expiring(past), assistant("I see."))
-        await write(store, "c", scope=ANA, next_expiry=None, same_rev=True)  # nobody has noticed yet
-        await chat.append(user(NURSE.text).expiring(past), assistant("I see."))
-        await write(store, "c", scope=ANA, next_expiry=None, same_rev=True)
-        await chat.append(user("Well."), assistant("Yes."))
-        await memory.wait_for_digests()
-        await chat.append(user("And?"), assistant("Yes."))
-        await memory.wait_for_digests()
-        await dialogue(memory, "d", NURSE.text)
-        cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
-        await facts.share(cello)
-        await write(store, "c", scope=ANA, next_expiry=past, same_rev=True)
-        await memory.purge_expired()
-        assert [one.id for one in await facts.list(state=None)] == [nurse]
-        assert sources(await one(facts, nurse)) == [("d", 0)]
-        assert await memory.facts(BEN).list(state=None) == []
-        with pytest.raises(NotFound):
-            await facts.history(cello)
-        context = await chat.context(user("?"), budget=PLENTY)
-        assert "cello" not in json.dumps(context.request)
-        await memory.wait_for_index()
-        assert (await memory.recall("cello", scope=ANA)).hits == ()
 
     async def test_what_has_expired_is_shown_to_nobody_before_it_is_swept(self, store: Store) -> None:
         """Expiry is honored on reading, also where another conversation or another user is shown a fact."""

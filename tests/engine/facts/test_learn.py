@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitherto import Memory, assistant, user
+from hitherto import Memory
 from hitherto.engine.digests import attempt
 from hitherto.engine.digests.make import DigestMaker, DigestResult
 from hitherto.engine.facts import learn
@@ -41,17 +41,6 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[o
 
 
 class TestOneValueAtATime:
-    async def test_a_value_that_is_said_again_is_the_only_one(self, store: Store) -> None:
-        """It takes the category, too, where it was under none in particular."""
-        async with opened(store, TURIN, STILL, GENOA, **CITIES) as memory:
-            await dialogue(memory, "a", TURIN.text)
-            await dialogue(memory, "b", GENOA.text)
-            assert await current(memory) == [("Lives in Turin.", "other"), ("Lives in Genoa.", CITY)]
-            await dialogue(memory, "c", STILL.text)
-            assert await current(memory) == [("Lives in Turin.", CITY)]
-            turin, genoa = await fact(memory, "Lives in Turin."), await fact(memory, "Lives in Genoa.")
-            assert (turin.repeated, genoa.superseded_by) == (1, turin.id)
-
     async def test_values_from_before_the_category_was_declared(self, store: Store) -> None:
         several = {"fact_categories": CITIES["fact_categories"]}
         async with opened(store, STILL, GENOA, **several) as memory:
@@ -62,18 +51,6 @@ class TestOneValueAtATime:
         async with opened(store, STILL, GENOA, **CITIES) as memory:
             await dialogue(memory, "c", STILL.text)
             assert await current(memory) == [("Lives in Turin.", CITY)]
-
-    async def test_what_was_said_before_is_no_value_again(self, store: Store) -> None:
-        """Its message waits for its digest while another conversation goes on."""
-        async with opened(store, TURIN, STILL, GENOA, **CITIES) as memory:
-            await dialogue(memory, "a", TURIN.text)
-            waits = memory.conversation("waits", scope=ANA, subject=ROSA)
-            await waits.append(user(STILL.text), assistant("I see."))
-            await dialogue(memory, "b", GENOA.text)
-            await waits.append(user("That is all."), assistant("I see."))
-            await memory.wait_for_digests()
-            assert await current(memory) == [("Lives in Turin.", "other"), ("Lives in Genoa.", CITY)]
-            assert (await fact(memory, "Lives in Turin.")).repeated == 1
 
 
 class TestMeanwhile:

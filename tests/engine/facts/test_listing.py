@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitherto import Fact, Facts, Memory, chunks
-from hitherto.core.facts.fact import FactState
+from hitherto import Facts, Memory, chunks
 from hitherto.errors import InvalidFact, InvalidInput, InvalidScope
 from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
@@ -16,11 +15,10 @@ from tests.acceptance.family import (
     BEN,
     ROSA,
     dialogue,
-    fact,
     listener,
     opened,
 )
-from tests.engine.facts.reviewing import CELLO, NURSE, added
+from tests.engine.facts.reviewing import CELLO, added
 
 
 class TestListing:
@@ -39,31 +37,6 @@ class TestListing:
         assert [one.id for one in await memory.facts(ANA).list()] == [a, b, c, d]
         assert [one.id for one in await memory.facts(ANA, subject="").list()] == [d]
         assert await memory.facts(ANA, subject="legacy-8").list() == []
-
-    async def test_by_category_conversation_and_state(self, memory: Memory, facts: Facts) -> None:
-        await dialogue(memory, "c", CELLO.text)
-        await dialogue(memory, "d", NURSE.text, CELLO.text)
-        (by_hand,) = await added(facts, "Sang.", category="hobby")
-        cello, nurse = (await fact(memory, CELLO.content)).id, (await fact(memory, NURSE.content)).id
-        assert [one.id for one in await facts.list(category="hobby")] == [cello, by_hand]
-        assert [one.id for one in await facts.list(conversation="c")] == [cello]
-        assert [one.id for one in await facts.list(conversation="d")] == [cello, nurse]
-        assert [one.id for one in await facts.list(conversation="d", category="Occupation")] == [nurse]
-        assert await facts.list(conversation="none") == []
-        await facts.delete(nurse)
-        assert [one.id for one in await facts.list(state="deleted")] == [nurse]
-        assert [one.id for one in await facts.list(state=None)] == sorted([cello, nurse, by_hand])
-        assert [one.id for one in await facts.list(state=FactState.CURRENT)] == sorted([cello, by_hand])
-
-    @pytest.mark.parametrize("size", [1, 3, 7, 8, 1_000])
-    async def test_pages(self, facts: Facts, size: int) -> None:
-        await added(facts, *(f"Knew the song number {at}." for at in range(7)))
-        found: list[Fact] = []
-        while page := await facts.list(limit=size, after=found[-1].id if found else 0):
-            assert len(page) <= size
-            found += page
-        assert found == await facts.list()
-        assert [one.content for one in found] == [f"Knew the song number {at}." for at in range(7)]
 
     @pytest.mark.parametrize(
         "wrong",

@@ -344,7 +344,8 @@ async def informed(databases: Databases, sizes: Sequence[int], **given: Any) -> 
 
 
 @pytest.mark.parametrize("embedder", ["none", "wordllama"])
-@settings(few, max_examples=15)
+@lasting
+@settings(few, max_examples=examples(6))
 @given(
     sizes=lengths,
     dialogue=st.lists(st.tuples(topics, st.integers(1, 60), st.integers(1, 60)), min_size=3, max_size=14),
@@ -385,7 +386,8 @@ async def test_11_contexts_begin_alike_between_firings_and_cuts(
             await memory.wait_for_digests()
 
 
-@settings(few, max_examples=25)
+@lasting
+@settings(few, max_examples=examples(10))
 @given(
     sizes=lengths,
     rounds=st.integers(0, 30),
@@ -412,7 +414,8 @@ async def test_11_what_is_chosen_moves_nothing(
 # 14. Inert text.
 
 
-@settings(few, max_examples=25)
+@lasting
+@settings(few, max_examples=examples(10))
 @given(
     contents=st.lists(st.one_of(st.text(max_size=60), st.sampled_from(HOSTILE)), min_size=1, max_size=5),
     categories=st.lists(st.one_of(st.text(max_size=60), st.sampled_from(HOSTILE)), min_size=5, max_size=5),

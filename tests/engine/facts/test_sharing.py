@@ -45,15 +45,6 @@ class TestSharing:
             await facts.set_visibility(number, visibility)
         assert (await one(facts, number)).version == 1
 
-    async def test_what_is_about_oneself_is_nobody_elses(self, memory: Memory) -> None:
-        mine = memory.facts(ANA, subject="")
-        (number,) = await added(mine, "Is tired.")
-        with pytest.raises(InvalidFact, match="alone"):
-            await mine.share(number)
-        with pytest.raises(InvalidFact):
-            await memory.facts(ANA).set_visibility(number, "shared")
-        assert (await one(mine, number)).visibility is Visibility.PRIVATE
-
     @pytest.mark.parametrize("scope", [CAT, replace(ANA, tenant="other")])
     async def test_who_is_no_member_cannot_share(self, memory: Memory, scope: hitherto.Scope) -> None:
         facts = memory.facts(scope, subject=ROSA)
@@ -101,13 +92,6 @@ class TestNobodyElses:
             assert (seen.evidence, seen.metadata) == ((), "{}")
             assert (seen.confidence, seen.confirmed, seen.repeated) == (None,) * 3, "how sure it is, is its owner's"
             assert seen.updated_at == seen.extracted_at, "and so is when it was said again"
-
-    @pytest.mark.parametrize("number", [0, -1, 10**15, 2**63, 10**40])
-    async def test_a_number_that_nobody_has(self, facts: Facts, number: int) -> None:
-        assert await facts.get(number) is None
-        for change in (facts.confirm, facts.delete, facts.history, facts.sources, facts.share):
-            with pytest.raises(NotFound, match=str(number)):
-                await change(number)
 
     @pytest.mark.parametrize("number", ["1", 1.0, None, True, b"1"])
     async def test_what_is_no_number(self, facts: Facts, number: Any) -> None:

@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hitherto
-from hitherto import Memory, Message, assistant, chunks, rolling, system, token_threshold, tool_result, user
-from hitherto.core.digests.prompts import ArchiveTask, DigestTask
-from hitherto.core.prompt import Prompt
+from hitherto import Memory, Message, assistant, rolling, system, tool_result, user
+from hitherto.core.digests.prompts import DigestTask
 from hitherto.errors import IdempotencyKeyReused, InvalidMessage
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
-from tests.acceptance.dialogue import ONE_TRY, answers, opener, says_each
+from tests.acceptance.dialogue import answers, opener, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -117,41 +117,6 @@ async def test_a_digests_prompt_has_the_dates(store: Store) -> None:
         assert prompt.user.count('"date": "2023-05-08"') == 1
 
 
-async def test_facts_are_as_old_as_what_says_them(store: Store) -> None:
-    """An old diary that is imported later does not replace what is known from newer messages."""
-    replies = [
-        items("They talk.", facts=[("current_city", "Lives in Lyon.")]),
-        items("They talk.", facts=[("current_city", "Lives in Turin.")]),
-    ]
-    settings: dict[str, object] = {
-        "fact_categories": ("current_city",),
-        "single_fact_categories": ("current_city",),
-    }
-    policy = chunks(threshold=2, batch=2, context=2)
-    async with open_on(store, model=Scripted(replies), **ONE_TRY, **settings) as memory:  # type: ignore[arg-type]
-        for name, at in (("new", MAY), ("old", MOON)):
-            chat = memory.conversation(name, scope=SCOPE, policy=policy)
-            await chat.append(*(one for _ in range(2) for one in (user("Here I live.", at=at), assistant("I see."))))
-            await memory.wait_for_digests()
-        assert [one.content for one in await memory.facts(SCOPE).list()] == ["Lives in Lyon."]
-        (fact,) = await memory.facts(SCOPE).list()
-        assert fact.evidence[0].said_at == MAY
-
-
-async def test_archives_have_the_range_of_their_dates(store: Store) -> None:
-    def reply(prompt: Prompt) -> str:
-        return "## SUMMARY\nThey talk." if isinstance(prompt.task, ArchiveTask) else says_each(prompt)
-
-    policy = token_threshold(threshold=40, keep_messages=2, archive=True)
-    async with opener(store, policy)(Scripted(then=reply)) as (memory, chat):
-        said = [user("Late. " * 10, at=MAY), assistant("So it is. " * 10, at=MAY), user("Early. " * 10, at=MOON)]
-        await chat.append(*said, assistant("Yes.", at=MOON), user("Now?"), assistant("Now."))
-        await memory.wait_for_digests()
-        (archive,) = await memory.documents(SCOPE).list()
-        assert archive.said_at == MAY
-        assert "## Date Range: 1969-07-20T20:17:00Z to 2023-05-08T13:56:00Z" in archive.text
-
-
 async def test_a_key_is_for_the_same_times(store: Store) -> None:
     async with opener(store)(Scripted()) as (_, chat):
         await chat.append(user("a", at=MAY), key="k")
@@ -184,7 +149,8 @@ def test_what_is_no_time_is_refused(at: object) -> None:
 times = st.datetimes(datetime(2, 1, 2), datetime(9998, 12, 30), timezones=st.just(UTC))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.none() | times, min_size=1, max_size=12))
 async def test_any_times_in_any_order(store: Store, said: list[datetime | None]) -> None:
     async with open_on(store, worker=False) as memory:

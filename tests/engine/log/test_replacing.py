@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitherto import Conversation, summarize, trim
+from hitherto import Conversation, summarize
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
@@ -85,14 +85,6 @@ async def test_who_cannot_be_sent_the_items_sees_the_messages(opened: Opened) ->
         assert bodies(await chat.context(budget=PLENTY)) == said(1, 3), "nor can another API"
 
 
-async def test_replace_by_nothing_shows_nothing(opened: Opened) -> None:
-    async with opened(Scripted()) as (memory, chat):
-        await rounds(memory, chat, range(1, 4))
-        await chat.replace([])
-        assert await chat.items() == []
-        assert len(await chat.messages()) == 6
-
-
 async def test_clear_then_replace_by_nothing_brings_nothing_back(opened: Opened) -> None:
     async with opened(Scripted()) as (memory, chat):
         await rounds(memory, chat, range(1, 4))
@@ -161,16 +153,6 @@ async def test_pop_takes_the_last_of_the_items(opened: Opened) -> None:
         assert len(await chat.messages()) == 5
 
 
-async def test_popping_the_last_item_shows_nothing(opened: Opened) -> None:
-    """The items stood for the messages; taking the last one away does not bring those back."""
-    async with opened(Scripted()) as (memory, chat):
-        await rounds(memory, chat, range(1, 3))
-        await chat.replace(NOTES)
-        assert [await chat.pop(), await chat.pop()] == NOTES[::-1]
-        assert await chat.items() == []
-        assert await chat.pop() is None
-
-
 async def test_stages_go_on_behind_the_items(opened: Opened) -> None:
     model = Scripted(then=says_each)
     async with opened(model, of=summarize(4, 2)) as (memory, chat):
@@ -191,21 +173,6 @@ async def test_stages_go_on_behind_the_items(opened: Opened) -> None:
     assert len(set(shown)) == len(shown)
 
 
-async def test_what_is_dropped_behind_the_items(opened: Opened) -> None:
-    """An API that cannot be sent the items shows neither them nor what they stand for once a drop reaches behind them,
-    and the manifest says so: the drop's row covers those messages too."""
-    async with opened(Scripted(), of=trim(3, 1)) as (memory, chat):
-        await rounds(memory, chat, range(1, 3))
-        await chat.replace(NOTES)
-        await rounds(memory, chat, range(3, 6))
-        dropped = [row for row in await chat.digests() if row.action is DigestAction.DROP]
-        assert [(row.start, row.end) for row in dropped] == [(0, 7)]
-        assert [item["content"] for item in await chat.items()] == [*(note["content"] for note in NOTES), *said(5, 5)]
-        elsewhere = await chat.context(budget=PLENTY)
-        assert bodies(elsewhere) == said(5, 5)
-        assert fates(elsewhere)[0] == (0, 7, Fate.DROPPED, Reason.TRIMMED)
-
-
 async def test_items_that_cannot_stand_in(opened: Opened) -> None:
     async with opened(Scripted()) as (memory, chat):
         with pytest.raises(InvalidInput, match="nothing"):
@@ -221,16 +188,6 @@ async def test_items_that_cannot_stand_in(opened: Opened) -> None:
             await chat.replace(NOTES, wire="openai.chat")
         assert await rev(chat) == at, "nothing was written"
         assert bodies(await chat.context(budget=PLENTY)) == said(1, 2)
-
-
-async def test_the_budget_holds_with_items_in_the_place_of_others(opened: Opened) -> None:
-    async with opened(Scripted()) as (memory, chat):
-        await rounds(memory, chat, range(1, 4))
-        await chat.replace([message("user", "word " * 100), message("assistant", "word " * 100)])
-        await rounds(memory, chat, range(4, 6))
-        for budget in (30, 100, 240, 400):
-            context = await chat.context(asks(6), budget=budget, wire="openai.responses")
-            assert context.tokens <= budget
 
 
 async def test_native_compaction_and_pop(store: Store) -> None:

@@ -16,6 +16,7 @@ from hitherto import Memory, Scope, assistant, user
 from hitherto.errors import InvalidInput, InvalidScope, InvalidSettings
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 DAY = timedelta(days=1)
@@ -36,7 +37,8 @@ async def lives(memory: Memory, scope: Scope = SCOPE, id: str = "c") -> list[tim
     return [None if expires is None else expires - created for expires, created in times]
 
 
-@settings(max_examples=30)
+@lasting
+@settings(max_examples=examples(10))
 @given(setting=st.none() | st.integers(1, 9).map(lambda days: days * DAY), tenant=SOME, agent=SOME, own=SOME)
 async def test_the_nearest_rule_counts(
     setting: timedelta | None, tenant: timedelta | None, agent: timedelta | None, own: timedelta | None

@@ -154,14 +154,6 @@ class TestAmongWhat:
         assert {hit.agent for hit in across.hits} == {"planner", "other"}
         assert across.searched == 4
 
-    async def test_how_rare_a_word_is_in_the_scope_counts(self, memory: Memory) -> None:
-        """What others say a hundred times is rare here all the same."""
-        other = Scope(tenant="acme", user="other", agent="planner")
-        await said(memory, *(f"quartz {at}" for at in range(100)), scope=other)
-        await said(memory, "quartz", *(f"basalt {at}" for at in range(20)))
-        await memory.wait_for_index()
-        assert (await found(memory, "quartz basalt"))[0] == "quartz"
-
     async def test_filters(self, memory: Memory) -> None:
         await said(memory, "tea at noon", "tea at one", conversation="a")
         await said(memory, "tea at two", conversation="b")
@@ -200,17 +192,6 @@ class TestAmongWhat:
     async def test_there_is_no_recall_without_a_scope(self, memory: Memory) -> None:
         with pytest.raises(InvalidScope):
             await memory.recall("tea", scope=None)  # pyright: ignore[reportArgumentType] (what promise 12 is about)
-
-    async def test_what_was_taken_away_is_found_no_more(self, memory: Memory) -> None:
-        await said(memory, "the cat is called Miso", "it sleeps", conversation="a")
-        await said(memory, "the dog is called Rex", conversation="b")
-        await memory.wait_for_index()
-        await memory.conversation("b", scope=SCOPE).delete()
-        assert await found(memory, "dog Rex", kinds=["message"], conversation="b") == []
-        await memory.conversation("a", scope=SCOPE).clear()
-        assert await found(memory, "cat Miso") == []
-        await memory.wait_for_index()
-        assert await found(memory, "cat Miso dog Rex") == []
 
 
 ODD = {
@@ -362,15 +343,6 @@ class TestEmbedders:
         async with opened(embedder=before) as memory:
             assert (await memory.recall("cat", scope=SCOPE)).space == "before"
 
-    async def test_without_an_embedder_words_are_enough(self, opened: Opened) -> None:
-        async with opened(embedder="none") as memory:
-            await said(memory, "the cat is called Miso", "trains run on rails")
-            assert await memory.wait_for_index()
-            recalled = await memory.recall("cat", scope=SCOPE)
-            assert recalled.hits[0].text == "the cat is called Miso"
-            assert (recalled.missing, recalled.space) == ((), None)
-            assert recalled.hits[0].scores.semantic is None
-
     async def test_indexing_goes_on_in_the_background(self, opened: Opened) -> None:
         async with opened(worker=True) as memory:
             await said(memory, *(f"message {at}" for at in range(700)))
@@ -414,14 +386,6 @@ class TestContexts:
         made = await memory.conversation("d", scope=SCOPE).context(user("the cat?"), recall=True)
         (shown,) = [str(item["content"]) for item in made.messages if "Recalled" in str(item["content"])]
         assert [line[:3] for line in shown.splitlines()[1:]] == ["202", '- "', "  -"]
-
-    async def test_one_text_without_a_vector_holds_no_other_up(self, opened: Opened) -> None:
-        def spoiled(vectors: Any) -> Any:
-            return not_a_number(vectors) if len(vectors) != 1 else vectors
-
-        async with opened(embedder=ScriptedEmbedder(then=spoiled)) as memory:
-            await said(memory, "the cat", "the dog", "the bird")
-            assert await memory.wait_for_index()
 
 
 class TestReranking:
