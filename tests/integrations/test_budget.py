@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from agents import Agent, RunConfig, Runner, SessionSettings, function_tool
+from agents import Agent, Runner, function_tool
 from agents.testing import ScriptedModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Memory
-from hitherto.core.policy.presets import chunks, rolling, sliding_window, trim
+from hitherto.core.policy.presets import chunks, rolling, sliding_window
 from hitherto.core.policy.render import ShadowTurn
 from hitherto.errors import InvalidBatch, InvalidBudget
 from hitherto.integrations.openai_agents import HithertoSession
@@ -45,6 +45,7 @@ from tests.integrations.planner import (
     text,
 )
 from tests.integrations.test_compaction import COMPACTED, Plain, compacting, endpoint
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 Make = Callable[..., HithertoSession]
@@ -114,12 +115,6 @@ async def test_a_result_of_300_000_words_is_not_sent_again(memory: Memory, make:
     assert questions(await dialogue(session, 1, tools=True, start=2))[-2:] == ["Question 1", "Question 2"]
 
 
-async def test_without_a_budget_everything_is_sent(memory: Memory) -> None:
-    session = DefaultSession("trip", memory, scope=SCOPE)
-    await look_up(session)
-    assert cost(await dialogue(session, 1)) > 300_000
-
-
 async def test_where_not_even_the_newest_items_fit_the_run_goes_on_without_them(
     memory: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,19 +130,6 @@ async def test_where_not_even_the_newest_items_fit_the_run_goes_on_without_them(
     [told] = caplog.records
     assert "more than the session's budget of 8000" in told.getMessage()
     assert kinds(await session.get_items()) == ["user", "assistant"]
-
-
-async def test_a_digest_stays_where_not_even_the_newest_items_fit() -> None:
-    model = Scripted([items("Ada wants to see Lisbon.")])
-    async with hitherto.open("memory:", model=model) as memory:
-        session = SummarizingSession(
-            "trip", memory, scope=SCOPE, context_limit=3, keep_last_n_turns=1, wait=10, budget=200
-        )
-        await dialogue(session, 3)
-        await session.add_items([{"role": "user", "content": "word " * 1_000}])
-        shown = await session.get_items()
-        assert kinds(shown) == ["user", "assistant"]
-        assert "Ada wants to see Lisbon." in text(shown[1])
 
 
 @pytest.mark.parametrize("policy", [rolling(4, 2), sliding_window()], ids=["system message", "prefix"])
@@ -171,18 +153,6 @@ async def test_a_digest_that_is_no_turn_of_its_own_is_an_item(policy: Any, words
         assert cost(shown) <= 150
 
 
-async def test_a_prefix_stands_on_the_first_user_message_that_is_shown() -> None:
-    model = Scripted(then=items("Ada wants to see Lisbon."))
-    async with hitherto.open("memory:", model=model) as memory:
-        whole = HithertoSession("trip", memory, scope=SCOPE, policy=sliding_window(), wait=10)
-        await dialogue(whole, 3)
-        await whole.add_items([{"role": "user", "content": "word " * 200}, {"role": "user", "content": "So?"}])
-        session = HithertoSession("trip", memory, scope=SCOPE, policy=sliding_window(), wait=10, budget=150)
-        [shown] = await session.get_items()
-        assert text(shown).startswith("[Previous context: ")
-        assert text(shown).endswith("So?")
-
-
 async def test_chunks_are_not_recalled_for_a_question_that_is_not_known() -> None:
     policy = chunks(threshold=4, batch=2, context=2, top_k=2)
     async with hitherto.open("memory:") as memory:
@@ -198,52 +168,6 @@ async def test_chunks_are_not_recalled_for_a_question_that_is_not_known() -> Non
         cut = await session.get_items()
         assert cut
         assert cut == shown[-len(cut) :]
-
-
-@pytest.mark.parametrize("limit", range(9))
-async def test_limit_and_budget_both_hold(memory: Memory, limit: int) -> None:
-    settings = SessionSettings(limit=limit)
-    session = DefaultSession("trip", memory, scope=SCOPE, budget=60, session_settings=settings)
-    await dialogue(session, 6)
-    within = await session.get_items(100)
-    assert 3 < len(within) < 8
-    shown = await session.get_items()
-    assert shown == within[max(len(within) - limit, 0) :]
-
-    agent, model = planner([[says("Yes.")]])
-    config = RunConfig(tracing_disabled=True, session_settings=settings)
-    await Runner.run(agent, "And now?", session=session, run_config=config)
-    assert model.last_call is not None
-    assert len(model.last_call.input) == len(shown) + 1
-
-
-@pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
-async def test_a_budget_that_is_not_reached_changes_nothing(memory: Memory, make: Make) -> None:
-    without, session = make(memory), make(memory, budget=100_000)
-    assert await session.get_items() == []
-    for turn in range(5):
-        await dialogue(without, 1, tools=True, start=turn)
-        # A call that waits for its result, also where something was said since, and results that come late.
-        await without.add_items([called(f"late {turn}")])
-        if turn:
-            await without.add_items(
-                [{"type": "function_call_output", "call_id": f"late {turn - 1}", "output": "Sunny."}]
-            )
-        for limit in (None, 1, 3):
-            assert await session.get_items(limit) == await without.get_items(limit)
-
-
-async def test_a_result_whose_call_the_policy_left_out_is_not_a_cut(memory: Memory) -> None:
-    """Both leave the result out, and the budget adds no placeholder for the newest call."""
-    policy = trim(max_turns=3, keep_turns=1)
-    without = HithertoSession("trip", memory, scope=SCOPE, policy=policy, wait=10)
-    session = HithertoSession("trip", memory, scope=SCOPE, policy=policy, wait=10, budget=100_000)
-    await without.add_items([said("Go."), called("late")])
-    await dialogue(without, 5)
-    await without.add_items([RESULT, called("waits"), said("And now?")])
-    shown = await without.get_items()
-    assert [item["call_id"] for item in shown if "call_id" in item] == ["waits"]
-    assert await session.get_items() == shown
 
 
 @pytest.mark.parametrize(("added", "popped"), [(1, 0), (1, 2), (2, 1), (2, 4)])
@@ -287,17 +211,6 @@ async def test_cache_breakpoints_are_not_in_items(memory: Memory) -> None:
 # Verbs that change what is shown work on all of it.
 
 
-async def test_items_are_popped_as_without_a_budget(memory: Memory) -> None:
-    session = DefaultSession("trip", memory, scope=SCOPE, budget=60)
-    await dialogue(session, 6)
-    log = payloads(await session.messages())
-    assert len(await session.get_items()) < len(log)
-    for item in reversed(log):
-        assert await session.pop_item() == item
-    assert await session.pop_item() is None
-    assert await session.get_items() == []
-
-
 @pytest.mark.parametrize("of", [DefaultSession, HithertoSession, TrimmingSession])
 async def test_what_was_shown_before_a_clear_brings_back_all_of_it(memory: Memory, of: Any) -> None:
     """The SDK's compaction clears, adds, and where that fails clears again and adds what `get_items` gave before."""
@@ -336,16 +249,6 @@ async def test_a_compaction_that_fails_half_way_changes_nothing(memory: Memory) 
     assert payloads(await session.messages()) == log
 
 
-async def test_compaction_by_hand_is_given_what_the_budget_shows(memory: Memory) -> None:
-    session = HithertoSession("trip", memory, scope=SCOPE, budget=60)
-    await dialogue(session, 6)
-    shown, client = await session.get_items(), endpoint(COMPACTED)
-    await compacting(session, client).run_compaction({"force": True, "compaction_mode": "input"})
-    assert questions(client.responses.compact.await_args.kwargs["input"]) == questions(shown)
-    assert await HithertoSession("trip", memory, scope=SCOPE).get_items() == COMPACTED
-    assert len(await session.messages()) == 12
-
-
 async def test_automatic_compaction_replaces_what_the_model_saw_and_no_more(memory: Memory) -> None:
     session = HithertoSession("trip", memory, scope=SCOPE, budget=60)
     await dialogue(session, 6)
@@ -360,7 +263,8 @@ async def test_automatic_compaction_replaces_what_the_model_saw_and_no_more(memo
 
 
 @pytest.mark.parametrize("name", ["plain", "trimming", "summarizing", "compacting"])
-@settings(max_examples=25)
+@lasting
+@settings(max_examples=examples(8))
 @given(log=logs(wire="openai.responses", max_turns=8), budget=st.integers(1, 2_000))
 async def test_whatever_the_history_the_items_fit_and_are_the_newest(
     databases: Databases, name: str, log: tuple[str, list[list[Item]]], budget: int

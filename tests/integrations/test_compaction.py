@@ -12,9 +12,8 @@ from agents.memory import OpenAIResponsesCompactionSession
 
 from hitherto import Memory
 from hitherto.integrations.openai_agents import HithertoSession
-from hitherto.other_systems.session_strategies.sessions import TrimmingSession
 from tests.conftest import SCOPE
-from tests.integrations.planner import QUIET, dialogue, kinds, payloads, planner, questions, says
+from tests.integrations.planner import QUIET, dialogue, payloads, planner, questions, says
 
 COMPACTED: list[Any] = [
     {"type": "message", "role": "user", "content": "Question 0"},
@@ -57,24 +56,6 @@ async def test_compaction_shows_its_items_and_the_log_does_not_grow(session: Hit
     assert len(await session.messages()) == len(log) + 2
 
 
-async def test_compaction_of_a_compacted_session(session: HithertoSession) -> None:
-    wrapped = compacting(session, endpoint(COMPACTED, [COMPACTED[1]]))
-    await dialogue(session, 2)
-    await wrapped.run_compaction({"force": True, "compaction_mode": "input"})
-    await dialogue(session, 1, start=2)
-    await compacting(session, endpoint([COMPACTED[1]])).run_compaction({"force": True, "compaction_mode": "input"})
-    assert await session.get_items() == [COMPACTED[1]]
-    assert len(await session.messages()) == 6
-
-
-async def test_items_that_compaction_left_can_be_popped(session: HithertoSession) -> None:
-    await dialogue(session, 2)
-    await compacting(session, endpoint(COMPACTED)).run_compaction({"force": True, "compaction_mode": "input"})
-    assert await session.pop_item() == COMPACTED[1]
-    assert await session.get_items() == COMPACTED[:1]
-    assert len(await session.messages()) == 4
-
-
 async def test_an_endpoint_that_fails_changes_nothing(session: HithertoSession) -> None:
     await dialogue(session, 2)
     before = await session.get_items()
@@ -109,16 +90,6 @@ async def test_a_rollback_behind_the_replacement_does_not_double_the_log(memory:
     assert payloads(await session.messages()) == before
     await dialogue(session, 1, start=2)
     assert len(await session.messages()) == len(before) + 2
-
-
-async def test_a_rollback_of_a_strategys_session_shows_what_it_showed(memory: Memory) -> None:
-    session = TrimmingSession("trip", memory, scope=SCOPE, max_turns=3, keep_last_n_turns=1)
-    await dialogue(session, 4)
-    before, log = await session.get_items(), payloads(await session.messages())
-    await session.clear_session()
-    await session.add_items(before)
-    assert await session.get_items() == before
-    assert payloads(await session.messages()) == log
 
 
 async def test_automatic_compaction_at_the_end_of_a_run(session: HithertoSession) -> None:
@@ -157,13 +128,3 @@ async def test_a_write_of_others_after_the_clear_is_not_hidden(memory: Memory) -
     await other.add_items([{"role": "user", "content": "Meanwhile."}])
     await session.add_items(before)
     assert questions(await session.get_items()) == ["Meanwhile.", "Question 0", "Question 1"]
-
-
-async def test_compaction_on_top_of_a_strategy(memory: Memory) -> None:
-    session = TrimmingSession("trip", memory, scope=SCOPE, max_turns=3, keep_last_n_turns=1)
-    await dialogue(session, 3)
-    await compacting(session, endpoint(COMPACTED)).run_compaction({"force": True, "compaction_mode": "input"})
-    assert await session.get_items() == COMPACTED
-    sent = await dialogue(session, 1, start=3)
-    assert kinds(sent) == ["user", "compaction", "user"]
-    assert len(await session.messages()) == 8

@@ -63,43 +63,6 @@ async def test_search_says_where_it_was_said(talk: Memory) -> None:
     json.dumps(found)
 
 
-async def test_summaries_are_found_too(store: Store) -> None:
-    async with open_on(store, model=Scripted(then=items(SUMMARY))) as memory:
-        await talked(memory)
-        found = await conversation_tools(memory, SCOPE, "pages").search_conversation("ranges of pages")
-        first = found["hits"][0]
-        assert (first["kind"], first["start"], first["end"], first["role"]) == ("digest", 0, 3, None)
-        assert first["content"] == SUMMARY
-
-
-async def test_of_a_long_message_what_matches(talk: Memory) -> None:
-    chat = talk.conversation("pages", scope=SCOPE)
-    lines = [f"2026-03-01 INFO request {number} was served in {number % 7} ms" for number in range(1_000)]
-    lines[700] = "2026-03-01 ERROR the walrus escaped from the aquarium"
-    await chat.append(user("\n".join(lines)))
-    await talk.wait_for_index()
-    tools = conversation_tools(talk, SCOPE, "pages")
-    hit = (await tools.search_conversation("Who escaped from the aquarium?", 1))["hits"][0]
-    assert hit["start"] == 8
-    assert len(hit["content"]) < 3_000
-    assert hit["character"] > 20_000
-    page = await tools.expand(hit["start"], hit["end"], hit["character"])
-    assert "the walrus escaped" in page
-
-
-async def test_expand_gives_pages(talk: Memory) -> None:
-    tools = conversation_tools(talk, SCOPE, "pages")
-    page = await tools.expand(0, 1)
-    assert page.startswith(LEAD)
-    assert page.endswith("- 1 assistant: " + CODE.replace("\n", "\n  ").removesuffix("  "))
-    await talk.conversation("pages", scope=SCOPE).append(user("word " * 3_000))
-    page = await tools.expand(7, 8)
-    assert "(More follows: go on with start=8, end=8, character=" in page
-    skipped = int(page.rpartition("character=")[2].rstrip(".)"))
-    assert "- 8 user: …word word" in await tools.expand(8, 8, skipped)
-    assert await tools.expand(20, 30) == "Of messages 20 to 30 there is nothing to show."
-
-
 async def test_nothing_of_anybody_else(talk: Memory) -> None:
     for scope, name in ((replace(SCOPE, user="u-18"), "pages"), (SCOPE, "another")):
         tools = conversation_tools(talk, scope, name)

@@ -11,12 +11,10 @@ import pytest
 from agents import Agent, RunContextWrapper, Runner
 from agents.testing import ScriptedModel, assistant_message
 
-import hitherto
 from hitherto import Memory, Scope, assistant, token_threshold, user
 from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
-from hitherto.errors import InvalidInput, InvalidScope
-from hitherto.integrations.document_tools import MOST, DocumentTools, document_tools
+from hitherto.integrations.document_tools import DocumentTools, document_tools
 from hitherto.integrations.openai_agents import documents as sdk
 from hitherto.providers.scripted.model import Scripted, items
 from hitherto.store.store import Store
@@ -99,27 +97,6 @@ async def test_documents_are_listed_newest_first(memory: Memory) -> None:
     assert len(newest["content"]) <= 301
 
 
-@pytest.mark.parametrize(("limit", "most"), [(1, 1), (0, 1), (-3, 1), (10**9, MOST)])
-async def test_a_models_limit_is_kept_within_bounds(memory: Memory, limit: int, most: int) -> None:
-    assert len(await document_tools(memory, SCOPE).search_knowledge_base("alarm", "all", limit)) <= most
-
-
-@pytest.mark.parametrize("limit", [None, "5", 2.5, True])
-async def test_what_is_no_limit_is_refused(memory: Memory, limit: Any) -> None:
-    with pytest.raises(InvalidInput, match="limit"):
-        await document_tools(memory, SCOPE).list_documents("all", limit)
-
-
-async def test_an_empty_query_finds_nothing(memory: Memory) -> None:
-    assert await document_tools(memory, SCOPE).search_knowledge_base("  ") == []
-
-
-async def test_there_are_no_tools_without_a_scope(memory: Memory) -> None:
-    nobody: Any = None
-    with pytest.raises(InvalidScope):
-        document_tools(memory, nobody)
-
-
 async def test_the_schemas_are_those_of_the_functions(memory: Memory) -> None:
     tools = document_tools(memory, SCOPE)
     by_name = {one["function"]["name"]: one["function"]["parameters"] for one in tools.schemas}
@@ -154,12 +131,6 @@ async def test_an_agent_searches(memory: Memory) -> None:
     assert "9999" not in output
 
 
-async def test_an_agent_lists(memory: Memory) -> None:
-    call = calls("list_documents", "call_1", doc_type="conversations", limit=10)
-    output = await ran(sdk.document_tools(memory, SCOPE), call)
-    assert [one["doc_type"] for one in json.loads(output)] == ["conversation"]
-
-
 async def test_one_pair_of_tools_serves_many_users(memory: Memory) -> None:
     def whose(context: RunContextWrapper[Any]) -> Scope:
         return replace(SCOPE, user=context.context)
@@ -181,17 +152,3 @@ async def test_one_pair_of_tools_serves_many_users(memory: Memory) -> None:
 )
 async def test_a_wrong_argument_is_told_to_the_model(memory: Memory, tool: str, given: Any, says: str) -> None:
     assert says in await ran(sdk.document_tools(memory, SCOPE), calls(tool, "call_1", **given))
-
-
-async def test_arguments_that_are_no_json_are_told_to_the_model(memory: Memory) -> None:
-    broken = calls("list_documents", "call_1")
-    broken.arguments = "{limit"
-    assert "not a JSON object" in await ran(sdk.document_tools(memory, SCOPE), broken)
-
-
-async def test_they_work_with_a_memory_in_the_background() -> None:
-    with hitherto.open_sync("memory:") as opened:
-        opened.documents(SCOPE).add("The alarm code is 4711.")
-        tools = sdk.document_tools(opened, SCOPE)
-        call = calls("search_knowledge_base", "call_1", query="alarm")
-        assert "4711" in await ran(tools, call)

@@ -65,20 +65,6 @@ def test_sessions_share_a_memory_and_outlive_each_other() -> None:
         asyncio.run(two.get_items())
 
 
-def test_many_threads_at_once_lose_nothing() -> None:
-    with hitherto.open_sync("memory:") as memory, ThreadPoolExecutor(8) as threads:
-        session = HithertoSession("trip", memory, scope=SCOPE)
-        list(threads.map(lambda _: asyncio.run(session.add_items(HELLO)), range(40)))
-        assert len(asyncio.run(session.messages())) == 40
-
-
-def test_a_memory_is_opened_when_its_session_is_first_used() -> None:
-    session = HithertoSession("trip", hitherto.open("postgresql://127.0.0.1:1/none", database_timeout=0.2), scope=SCOPE)
-    session.close()
-    with pytest.raises(InvalidInput, match="is closed"):
-        asyncio.run(session.get_items())
-
-
 def test_a_memory_that_cannot_be_opened_is_tried_again() -> None:
     session = HithertoSession("trip", hitherto.open("postgresql://127.0.0.1:1/none", database_timeout=0.2), scope=SCOPE)
     for _ in range(2):

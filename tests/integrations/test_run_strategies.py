@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitherto import CrossSession, summarize, trim
+from hitherto import trim
 from hitherto.errors import InvalidInput, InvalidPolicy
 from hitherto.integrations.openai_agents import AgentSpec
 from hitherto.other_systems.session_strategies.memory_strategy import strategy
@@ -50,33 +50,6 @@ async def test_a_strategy_that_is_asked_for_late_applies_at_once(agents: Agents)
         sent.append(texts(agents.asked[0]))
     assert sent[0] == sent[1]
     assert [one for one in sent[0] if "Question" in one] == ["Question 8", "Question 9", "Question 10"]
-
-
-async def test_what_summaries_free_is_counted_once(agents: Agents) -> None:
-    freed, size = 0, 0
-    for at in range(4):
-        outcome = await agents(
-            f"Question {at}.", said("An answer of quite some words. " * 20), policy=summarize(2, keep_turns=1)
-        )
-        freed += outcome.run.freed
-        await agents.memory.wait_for_digests()
-    size = sum(one.tokens for one in await agents.memory.conversation("c", scope=SCOPE).messages())
-    assert 0 <= freed < size
-
-
-async def test_memory_injection(agents: Agents) -> None:
-    summary = summarize(2, keep_turns=1)
-    for at in range(3):
-        await agents(f"My bicycle has number {at}.", said("Noted."), name="monday", policy=summary)
-    await agents.memory.wait_for_digests()
-    spec = AgentSpec(name="helper", model="small", instructions="Be brief.", cross_session=CrossSession(latest=True))
-    off = CrossSession(latest=False)
-    outcome = await agents("Hello.", said("Hi."), spec=spec, name="tuesday", cross_session=off)
-    assert texts(agents.asked[0])[0] == "Be brief."
-    assert not outcome.run.injection
-    outcome = await agents("Hello.", said("Hi."), spec=spec, name="wednesday")
-    assert texts(agents.asked[0])[0].startswith("Be brief.\n\nCross-session memory: ")
-    assert outcome.run.injection
 
 
 @pytest.mark.parametrize(

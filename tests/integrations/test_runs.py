@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState, SessionSettings
-from agents.testing import ModelStep, ScriptedModel
+from agents.testing import ScriptedModel
 
 from hitherto import Memory, Scope
 from hitherto.errors import InvalidScope
@@ -53,27 +53,6 @@ SESSIONS: dict[str, Make] = {
 async def session(request: pytest.FixtureRequest, memory: Memory) -> HithertoSession:
     """One of each class, with numbers that make it fire within a few turns."""
     return SESSIONS[request.param](memory)
-
-
-async def test_tools_over_many_turns(session: HithertoSession) -> None:
-    for turn in range(6):
-        sent = await dialogue(session, 1, tools=True, start=turn)
-        assert_no_orphans(sent)
-        assert questions(sent)[-1] == f"Question {turn}"
-    log = payloads(await session.messages())
-    assert kinds(log) == ["user", "function_call", "function_call_output", "assistant"] * 6
-    assert [item["content"] for item in log[::4]] == [f"Question {turn}" for turn in range(6)]
-
-
-async def test_parallel_calls(session: HithertoSession) -> None:
-    for turn in range(4):
-        both = [calls("weather", f"{turn}-{city}", city=city) for city in ("Lisbon", "Porto", "Faro")]
-        agent, model = planner([both, [says("Sunny.")]])
-        await Runner.run(agent, f"Question {turn}", session=session, run_config=QUIET)
-        for call in model.calls:
-            assert_no_orphans(call.input)
-    expected = ["user", *["function_call"] * 3, *["function_call_output"] * 3, "assistant"] * 4
-    assert kinds(payloads(await session.messages())) == expected
 
 
 async def test_hand_offs(session: HithertoSession) -> None:
@@ -149,13 +128,6 @@ async def test_an_approval_that_comes_turns_later(session: HithertoSession, mean
     assert [item["output"] for item in log if item.get("call_id") == "b1" and "output" in item] == ["booked Avenida"]
 
 
-async def test_several_sessions_at_once(memory: Memory) -> None:
-    made = [HithertoSession(f"trip {number}", memory, scope=SCOPE) for number in range(8)]
-    await asyncio.gather(*(dialogue(session, 3, tools=True) for session in made))
-    for session in made:
-        assert questions(payloads(await session.messages())) == ["Question 0", "Question 1", "Question 2"]
-
-
 async def test_runs_of_one_session_at_once_keep_whole_groups(memory: Memory) -> None:
     """Each batch of a run is one append, so that runs mix batch by batch and never within one."""
     session = HithertoSession("trip", memory, scope=SCOPE)
@@ -179,15 +151,6 @@ async def test_a_limit_never_sends_the_model_an_orphan(memory: Memory, limit: in
     assert model.last_call is not None
     assert_no_orphans(model.last_call.input)
     assert questions(model.last_call.input)[-1] == "And now?"
-
-
-async def test_a_failed_model_call_leaves_the_question_alone_in_the_log(memory: Memory) -> None:
-    session = HithertoSession("trip", memory, scope=SCOPE)
-    agent, _ = planner([ModelStep.raise_error(RuntimeError("the model is down"))])
-    with pytest.raises(RuntimeError, match="the model is down"):
-        await Runner.run(agent, "Where to?", session=session, run_config=QUIET)
-    assert kinds(await session.get_items()) == ["user"]
-    assert questions(await dialogue(session, 1)) == ["Where to?", "Question 0"]
 
 
 @dataclass

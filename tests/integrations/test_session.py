@@ -11,7 +11,7 @@ from agents import SessionSettings
 from agents.memory import Session, is_openai_responses_compaction_aware_session
 
 import hitherto
-from hitherto import Memory, Scope
+from hitherto import Memory
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, InvalidPolicy, InvalidScope
 from hitherto.integrations.openai_agents import HithertoSession
@@ -58,12 +58,6 @@ async def test_items_come_back_as_they_were_given(session: HithertoSession) -> N
     assert payloads(await session.messages()) == ITEMS
 
 
-@pytest.mark.parametrize("limit", [0, 1, 2, 6, 7, 8, 2_147_483_647])
-async def test_a_limit_takes_exactly_the_newest_items(session: HithertoSession, limit: int) -> None:
-    await session.add_items(ITEMS)
-    assert await session.get_items(limit) == ITEMS[max(len(ITEMS) - limit, 0) :]
-
-
 @pytest.mark.parametrize("settings", [SessionSettings(limit=2), {"limit": 2}])
 async def test_the_settings_limit_holds_where_the_call_names_none(memory: Memory, settings: Any) -> None:
     session = HithertoSession("trip", memory, scope=SCOPE, session_settings=settings)
@@ -72,12 +66,6 @@ async def test_the_settings_limit_holds_where_the_call_names_none(memory: Memory
     assert await session.get_items(limit=3) == ITEMS[-3:]
     session.session_settings = None
     assert await session.get_items() == ITEMS
-
-
-@pytest.mark.parametrize("limit", [-1, True, "3", 1.5])
-async def test_other_limits_are_refused(memory: Memory, session: HithertoSession, limit: Any) -> None:
-    with pytest.raises(InvalidInput, match="at least 0"):
-        await session.get_items(limit)
 
 
 async def test_a_negative_settings_limit_is_refused_when_the_session_is_made(memory: Memory) -> None:
@@ -103,17 +91,6 @@ async def test_a_batch_with_an_unusable_item_is_not_written_at_all(
         await session.add_items([*ITEMS, bad])
     assert await session.get_items() == []
     assert await session.messages() == []
-
-
-@pytest.mark.parametrize("items", ["hello", None, {"role": "user", "content": "hi"}])
-async def test_what_is_no_list_of_items_is_refused(session: HithertoSession, items: Any) -> None:
-    with pytest.raises(InvalidMessage, match="give a list of items"):
-        await session.add_items(items)
-
-
-async def test_to_add_nothing_writes_nothing(memory: Memory, session: HithertoSession) -> None:
-    await session.add_items([])
-    assert (await memory.conversations(SCOPE)).conversations == ()
 
 
 async def test_a_popped_item_stays_in_the_log(session: HithertoSession) -> None:
@@ -146,21 +123,6 @@ async def test_a_cleared_session_starts_anew_and_the_log_says_so(session: Hither
     assert payloads(await session.messages()) == [*ITEMS, ITEMS[0]]
     [cleared] = await session.digests()
     assert (cleared.action, cleared.start, cleared.end) == (DigestAction.CLEAR, 0, len(ITEMS) - 1)
-
-
-async def test_to_clear_what_is_not_there_is_nothing_to_do(memory: Memory, session: HithertoSession) -> None:
-    await session.clear_session()
-    await session.add_items(ITEMS[:2])
-    assert payloads(await session.messages()) == ITEMS[:2]
-
-
-async def test_sessions_of_one_id_show_one_conversation(memory: Memory, session: HithertoSession) -> None:
-    other = HithertoSession("trip", memory, scope=SCOPE)
-    await asyncio.gather(*(one.add_items([ITEMS[0]]) for one in (session, other) * 10))
-    assert len(await session.get_items()) == 20
-    assert await HithertoSession("another", memory, scope=SCOPE).get_items() == []
-    elsewhere = Scope(tenant="other", user=SCOPE.user, agent=SCOPE.agent)
-    assert await HithertoSession("trip", memory, scope=elsewhere).get_items() == []
 
 
 async def test_a_cancelled_add_is_settled_when_the_caller_learns_of_it(session: HithertoSession) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from agents import Runner
 
 import hitherto
-from hitherto import CrossSession, Memory
+from hitherto import Memory
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.policy.presets import native, none, redact, summarize, trim
-from hitherto.errors import InvalidPolicy, ModelUnavailable
+from hitherto.core.policy.presets import none, redact, summarize, trim
+from hitherto.errors import InvalidPolicy
 from hitherto.integrations.openai_agents import HithertoSession
 from hitherto.other_systems.session_strategies.sessions import (
     CompactingSession,
@@ -23,11 +22,9 @@ from hitherto.other_systems.session_strategies.sessions import (
     TrackingCompactingSession,
     TrimmingSession,
 )
-from hitherto.ports.models.compactor import CompactionResult
 from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
-from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
-from tests.integrations.planner import LONG, QUIET, dialogue, kinds, payloads, planner, questions, says, text
+from tests.integrations.planner import LONG, dialogue, kinds, payloads, questions, text
 
 
 @pytest.fixture
@@ -35,13 +32,6 @@ async def memory() -> AsyncIterator[Memory]:
     """The store has no part in this."""
     async with hitherto.open("memory:") as opened:
         yield opened
-
-
-async def test_default_shows_everything(memory: Memory) -> None:
-    session = DefaultSession("trip", memory, scope=SCOPE)
-    sent = await dialogue(session, 30)
-    assert questions(sent) == [f"Question {turn}" for turn in range(30)]
-    assert await session.digests() == []
 
 
 async def test_trimming_drops_the_oldest_turns_at_its_limit_and_not_before(memory: Memory) -> None:
@@ -107,48 +97,6 @@ async def test_a_wait_has_an_end() -> None:
         assert questions(await dialogue(session, 3)) == ["Question 0", "Question 1", "Question 2"]
 
 
-class Box:
-    """A compaction endpoint that puts what it was given in a box."""
-
-    name = family = "gpt-5.2"
-
-    def __init__(self) -> None:
-        self.given: list[list[Any]] = []
-
-    async def check(self) -> None: ...
-
-    async def compact(self, items: Sequence[Any], *, instructions: str | None = None) -> CompactionResult:
-        self.given.append(list(items))
-        return CompactionResult(items=({"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"},))
-
-    async def aclose(self) -> None: ...
-
-
-async def test_native_compaction_is_shown_to_its_own_family_of_models() -> None:
-    box = Box()
-    async with hitherto.open("memory:", compactor=box, context_window=400) as memory:
-        policy = native(fraction=0.5, keep_messages=2)
-        session = HithertoSession("trip", memory, scope=SCOPE, policy=policy, model="gpt-5.2-2025-12-11", wait=10)
-        for turn in range(4):
-            await session.add_items([{"role": "user", "content": f"Question {turn}: {LONG[:200]}"}])
-            await session.add_items([{"role": "assistant", "content": f"Answer {turn}"}])
-        shown = await session.get_items()
-        assert kinds(shown)[0] == "compaction"
-        assert [one["content"][:10] for one in box.given[0][::2]] == ["Question 0"]
-        assert len(shown) < 8
-
-        other = HithertoSession("trip", memory, scope=SCOPE, policy=policy, model="o4-mini")
-        assert kinds(await other.get_items()) == ["user", "assistant"] * 4
-        assert len(await session.messages()) == 8
-
-
-async def test_a_failed_summary_leaves_everything_shown() -> None:
-    async with hitherto.open("memory:", model=Scripted(then=ModelUnavailable("down")), **ONE_TRY) as memory:
-        session = SummarizingSession("trip", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=10)
-        sent = await dialogue(session, 4)
-        assert questions(sent) == [f"Question {turn}" for turn in range(4)]
-
-
 async def test_compacting_replaces_the_results_of_older_turns(memory: Memory) -> None:
     session = CompactingSession("trip", memory, scope=SCOPE, trigger={"turns": 2}, keep=1)
     await dialogue(session, 2, tools=True)
@@ -164,14 +112,6 @@ async def test_compacting_replaces_the_results_of_older_turns(memory: Memory) ->
     assert [item["output"].startswith("⟦removed: ") for item in results] == [True, True, False]
     assert all("weather" in item["output"] for item in results[:2])
     assert [item["output"].count(LONG) for item in payloads(await session.messages()) if "output" in item] == [1] * 3
-
-
-async def test_compacting_redacts_calls_on_request(memory: Memory) -> None:
-    session = CompactingSession("trip", memory, scope=SCOPE, trigger=1, keep=1, calls=True)
-    await dialogue(session, 3, tools=True)
-    made = [item for item in await session.get_items() if item.get("type") == "function_call"]
-    assert ["City" in str(item.get("arguments")) for item in made] == [False, False, True]
-    assert [item.get("name") for item in made] == ["weather"] * 3
 
 
 async def test_tracking_tells_per_turn_what_it_freed(memory: Memory) -> None:
@@ -230,29 +170,3 @@ async def test_a_session_without_a_policy_follows_the_conversations(memory: Memo
     session = HithertoSession("trip", memory, scope=SCOPE)
     await dialogue(session, 3)
     assert questions(await session.get_items()) == ["Question 2"]
-
-
-async def test_a_strategy_may_change_in_mid_conversation(memory: Memory) -> None:
-    await dialogue(TrimmingSession("trip", memory, scope=SCOPE, max_turns=3, keep_last_n_turns=1), 3)
-    session = DefaultSession("trip", memory, scope=SCOPE)
-    sent = await dialogue(session, 1, start=3)
-    assert questions(sent)[-2:] == ["Question 2", "Question 3"]
-    assert len(await session.messages()) == 8
-
-
-async def test_memory_of_an_earlier_conversation_goes_into_the_instructions() -> None:
-    async with hitherto.open("memory:", model=Scripted([items("Ada is allergic to nuts.")])) as memory:
-        earlier = SummarizingSession("trip", memory, scope=SCOPE, context_limit=2, keep_last_n_turns=1, wait=10)
-        await dialogue(earlier, 2)
-
-        for enabled in (False, True):
-            await memory.conversation("dinner", scope=SCOPE).configure(cross_session=CrossSession(latest=enabled))
-            session = DefaultSession("dinner", memory, scope=SCOPE)
-            agent, model = planner([[says("Fish.")]], instructions=session.instructions("You plan dinners."))
-            await Runner.run(agent, "What can I eat?", session=session, run_config=QUIET)
-            assert model.last_call is not None
-            told = model.last_call.system_instructions or ""
-            assert told.startswith("You plan dinners.")
-            assert ("Cross-session memory: " in told) is enabled
-            assert ("allergic to nuts" in told) is enabled
-        assert kinds(await session.get_items()) == ["user", "assistant"] * 2
