@@ -135,22 +135,6 @@ async def test_the_former_one_is_of_the_same_provider_and_has_dimensions_of_its_
     assert sent(endpoint.asked) == ["Where?"]
 
 
-async def test_going_back_to_wordllama_keeps_the_address_for_the_one_that_was_there():
-    with Endpoint(as_openai, path=PATH) as endpoint:
-        settings = Settings.load(
-            embedder="wordllama", previous_embedder="small/16", embedder_base_url=endpoint.url, embedder_key=KEY
-        )
-        assert isinstance(embedder_of(settings), Wordllama)
-        [former] = previous_of(settings)
-        assert (await former.query("Where?")).vectors.shape == (1, 16)
-        await closed(former)
-
-
-async def test_a_former_one_that_is_wordllama_is_there_once():
-    assert previous_of(Settings.load(previous_embedder="wordllama")) == ()
-    assert len(previous_of(Settings.load(embedder="small", previous_embedder="wordllama"))) == 1
-
-
 async def test_there_is_nothing_to_learn_of_some():
     embedder = ScriptedEmbedder()
     await learn(embedder)

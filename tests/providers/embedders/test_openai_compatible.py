@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable
@@ -14,9 +12,8 @@ import numpy as np
 import pytest
 
 from hitherto.core.recall.vectors import Space, Vectors
-from hitherto.errors import InvalidEmbedding, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
+from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
 from hitherto.providers.azure.embedder import AzureOpenAIEmbedder
-from hitherto.providers.endpoints import response
 from hitherto.providers.ollama.embedder import OllamaEmbedder
 from hitherto.providers.openai_compatible.embedder import BATCH, OpenAICompatibleEmbedder
 from hitherto.testing.embedders import check_embedder
@@ -131,12 +128,6 @@ async def test_vectors_go_where_their_index_says(at: Connect):
     assert np.allclose(found.vectors, units(TALK), atol=1e-6)
 
 
-async def test_vectors_without_an_index_are_in_the_order_of_the_texts(at: Connect):
-    with serving(lambda body: listed([vector(text) for text in body["input"]], places=[None, None])) as endpoint:
-        found = await at(endpoint).documents(TALK)
-    assert np.allclose(found.vectors, units(TALK), atol=1e-6)
-
-
 async def test_blank_texts_are_not_sent_and_have_zeros(at: Connect):
     with serving(as_openai) as endpoint:
         embedder = at(endpoint, dimensions=DIMENSIONS)
@@ -187,22 +178,6 @@ async def test_a_question_and_a_document_get_what_the_model_wants_before_them(at
     assert plain.space.name == f"nomic-embed-text/{DIMENSIONS}"
 
 
-async def test_lone_surrogates_nul_and_special_tokens_are_sent_as_text(at: Connect):
-    with serving(as_openai) as endpoint:
-        await at(endpoint).documents(["a\ud800b\0c <|endoftext|>"])
-    assert sent(endpoint.asked) == ["a\ufffdb\ufffdc <|endoftext|>"]
-
-
-async def test_nothing_of_the_environment_is_sent(at: Connect, monkeypatch: pytest.MonkeyPatch):
-    for name in ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_ORG_ID"):
-        monkeypatch.setenv(name, f"{name}-of-another")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer of-another")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/of-another")
-    with serving(as_openai) as endpoint:
-        await at(endpoint, api_key=None).documents(TALK)
-    assert "of-another" not in str(endpoint.headers)
-
-
 # The space
 
 
@@ -243,12 +218,6 @@ async def test_many_texts_go_in_several_requests_and_keep_their_order(at: Connec
     assert [len(body["input"]) for body in endpoint.asked] == [BATCH, BATCH, 3]
     assert np.allclose(found.vectors, units(texts), atol=1e-6)
     assert found.tokens == sum(count(text) for text in texts)
-
-
-async def test_tokens_are_not_told_where_one_request_does_not(at: Connect):
-    texts = ["barge"] * (BATCH + 1)
-    with serving(as_openai, listed([vector("barge")], tokens=None)) as endpoint:
-        assert (await at(endpoint).documents(texts)).tokens is None
 
 
 async def test_long_texts_share_no_request_that_is_too_large(at: Connect):
@@ -332,18 +301,6 @@ async def test_an_endpoint_that_takes_fewer_gets_fewer_and_that_is_remembered(at
     assert [len(body["input"]) for body in endpoint.asked] == [64, 32, *[16] * 8]
 
 
-async def test_an_endpoint_that_refuses_everything_is_not_asked_for_ever(at: Connect):
-    with serving(refused(400, "dimensions and encoding_format: context length, batch size too long")) as endpoint:
-        await failure(at(endpoint, dimensions=DIMENSIONS), ModelRejected)
-    assert len(endpoint.asked) < 15
-
-
-async def test_what_was_refused_for_other_reasons_is_not_asked_again(at: Connect):
-    with serving(refused(400, "The response was filtered due to the prompt.")) as endpoint:
-        assert "refused the request for 'small' (400" in str(await failure(at(endpoint), ModelRejected))
-    assert len(endpoint.asked) == 1
-
-
 # Faults of the endpoint
 
 
@@ -406,21 +363,6 @@ async def test_another_dimension_than_the_one_that_is_set_says_what_to_set(at: C
     assert "answered with 48 dimensions in the place of 512; set HITHERTO_EMBEDDER_DIMENSIONS" in str(error)
 
 
-async def test_a_body_without_end_is_given_up_early(at: Connect, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(response, "LONGEST", 300_000)
-    with serving(Answer(body="[0.1, " * 10_000, endless=True)) as endpoint:
-        assert "answered with more than" in str(await failure(at(endpoint), InvalidEmbedding))
-
-
-async def test_a_redirect_is_not_followed(at: Connect):
-    with Endpoint(as_openai, path=None) as other:
-        with serving(Answer(status=307, headers={"Location": f"{other.root}{PATH}"})) as endpoint:
-            error = await failure(at(endpoint), ModelRejected)
-        assert other.asked == []
-    assert "sends the request elsewhere (307)" in str(error)
-    assert "HITHERTO_EMBEDDER_BASE_URL" in str(error)
-
-
 async def test_a_wrong_key_is_named_by_its_setting(at: Connect):
     with serving(refused(401, f"Incorrect API key provided: {KEY}")) as endpoint:
         error = await failure(at(endpoint), ModelRejected)
@@ -432,29 +374,6 @@ async def test_an_unknown_model_is_named_by_its_setting(at: Connect):
         error = await failure(at(endpoint), ModelRejected)
     assert "does not know the model 'small'" in str(error)
     assert "HITHERTO_EMBEDDER " in str(error)
-
-
-async def test_a_rate_limit_says_how_long_to_wait(at: Connect):
-    with serving(refused(429, "Rate limit reached.", Retry_After="20")) as endpoint:
-        assert (await failure(at(endpoint), ModelRateLimited)).retry_after == 20
-    assert len(endpoint.asked) == 1, "one call is one request"
-
-
-@pytest.mark.parametrize("status", [408, 500, 502, 503])
-async def test_a_failing_endpoint_cannot_be_reached(at: Connect, status: int):
-    with serving(refused(status, "Oops.")) as endpoint:
-        assert f"is failing ({status}: invalid_request_error)" in str(await failure(at(endpoint), ModelUnavailable))
-    assert len(endpoint.asked) == 1
-
-
-async def test_a_closed_port_cannot_be_reached():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        embedder = OpenAICompatibleEmbedder(model="small", base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-        error = await failure(embedder, ModelUnavailable)
-        await embedder.aclose()
-        await embedder.aclose()
-    assert "HITHERTO_EMBEDDER_BASE_URL" in str(error)
 
 
 async def test_a_question_is_not_waited_for_as_long_as_documents_are(at: Connect):
@@ -469,25 +388,9 @@ async def test_a_question_is_not_waited_for_as_long_as_documents_are(at: Connect
     assert done - asked > 0.7
 
 
-async def test_a_connection_cut_in_the_middle_of_a_body(at: Connect):
-    with serving(Answer(body=as_openai({"input": TALK}).body, cut=40), as_openai) as endpoint:
-        embedder = at(endpoint)
-        await failure(embedder, ModelUnavailable)
-        assert (await embedder.documents(TALK)).vectors.any(), "the next call has a connection of its own"
-
-
 async def test_an_error_in_place_of_an_answer_means_what_it_says(at: Connect):
     with serving(Answer(body=json.dumps({"error": {"message": "upstream is away", "code": 502}}))) as endpoint:
         assert "is failing (502);" in str(await failure(at(endpoint), ModelUnavailable))
-
-
-async def test_cancelling_ends_the_call(at: Connect):
-    with serving(Answer(silent=True)) as endpoint:
-        call = asyncio.create_task(at(endpoint).documents(TALK))
-        await asyncio.to_thread(endpoint.reached.wait)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
 
 
 # Azure and Ollama

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
 import traceback
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -16,12 +14,9 @@ from hitherto.errors import (
     HithertoError,
     InvalidModelAnswer,
     InvalidSettings,
-    ModelRateLimited,
     ModelRejected,
-    ModelUnavailable,
 )
 from hitherto.ports.models.compactor import family_of
-from hitherto.providers.endpoints import response
 from hitherto.providers.openai_compatible.compactor import OpenAICompactor
 from hitherto.wire import codec
 from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused, said
@@ -113,17 +108,6 @@ async def test_without_instructions_none_are_sent(at: Connect):
         done = await at(endpoint).compact(ITEMS)
     assert (done.items, done.tokens_in, done.tokens_cached, done.tokens_out) == ((OPAQUE,), None, None, None)
     assert set(endpoint.asked[0]) == {"model", "input"}
-
-
-async def test_lone_surrogates_and_special_tokens_are_sent_as_text(at: Connect):
-    hostile = "a\ud800b\0c <|endoftext|>"
-    with answering(like_openai) as endpoint:
-        await at(endpoint).compact(
-            [{"role": "user", "content": hostile, hostile: [hostile, 7, None]}], instructions="\udfff"
-        )
-    harmless = "a\ufffdb\ufffdc <|endoftext|>"
-    assert endpoint.asked[0]["input"] == [{"role": "user", "content": harmless, harmless: [harmless, 7, None]}]
-    assert endpoint.asked[0]["instructions"] == "\ufffd"
 
 
 async def test_it_says_which_model_and_family_it_is():
@@ -238,79 +222,12 @@ async def test_an_unknown_model_is_named(at: Connect, ask: ContextRequest, answe
     assert f"({answer.status}" in message
 
 
-async def test_what_is_too_long_is_a_refusal(at: Connect):
-    with answering(refused(400, "Your input exceeds the context window of this model.")) as endpoint:
-        assert "finds the request too long for 'gpt-5.2' (400" in await failure(at(endpoint), ModelRejected)
-
-
 async def test_an_error_in_place_of_an_answer_means_what_it_says(at: Connect):
     with answering(Answer(body='{"error": {"message": "Provider returned error"}}')) as endpoint:
         assert f"{endpoint.url} answered with an error" in await failure(at(endpoint), ModelRejected)
 
 
-@either
-async def test_an_account_without_credit_is_a_refusal(at: Connect, ask: ContextRequest):
-    with answering(refused(429, "You exceeded your current quota.", code="insufficient_quota")) as endpoint:
-        assert "has no credit left" in await failure(at(endpoint), ModelRejected, ask)
-    assert len(endpoint.asked) == 1
-
-
 # What does not come
-
-
-@either
-async def test_silence_is_an_endpoint_that_cannot_be_reached(at: Connect, ask: ContextRequest):
-    with answering(Answer(silent=True)) as endpoint:
-        assert "did not answer within 0.3 seconds" in await failure(at(endpoint, timeout=0.3), ModelUnavailable, ask)
-
-
-@either
-async def test_a_rate_limit_says_how_long_to_wait(at: Connect, ask: ContextRequest):
-    busy = answering(refused(429, "Rate limit reached", Retry_After="20"))
-    with busy as endpoint, pytest.raises(ModelRateLimited, match="lets no more requests through") as caught:
-        await ask(at(endpoint))
-    assert caught.value.retry_after == 20
-    assert len(endpoint.asked) == 1
-
-
-@either
-async def test_a_failing_endpoint_cannot_be_reached(at: Connect, ask: ContextRequest):
-    with answering(Answer(status=503, body="Oops", headers={"Retry-After": "1"})) as endpoint:
-        assert "is failing (503);" in await failure(at(endpoint), ModelUnavailable, ask)
-    assert len(endpoint.asked) == 1
-
-
-@either
-async def test_a_connection_cut_in_the_middle_of_a_body(at: Connect, ask: ContextRequest):
-    with answering(Answer(body=compacted(OPAQUE).body, cut=40)) as endpoint:
-        assert f"no answer from {endpoint.url}" in await failure(at(endpoint), ModelUnavailable, ask)
-
-
-async def test_an_answer_that_drips_is_not_waited_for(at: Connect):
-    begun = asyncio.get_running_loop().time()
-    with answering(Answer(body=compacted(OPAQUE).body, pause=0.05)) as endpoint:
-        await failure(at(endpoint, timeout=0.3), ModelUnavailable)
-    assert asyncio.get_running_loop().time() - begun < 2
-
-
-@either
-async def test_a_closed_port_cannot_be_reached(ask: ContextRequest):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://someone:{KEY}@127.0.0.1:{taken.getsockname()[1]}/v1"
-        compactor = OpenAICompactor(model="gpt-5.2", base_url=url)
-        assert "HITHERTO_COMPACT_BASE_URL" in await failure(compactor, ModelUnavailable, ask)
-        await compactor.aclose()
-
-
-@either
-async def test_cancelling_ends_the_call(at: Connect, ask: ContextRequest):
-    with answering(Answer(silent=True)) as endpoint:
-        call = asyncio.ensure_future(ask(at(endpoint)))
-        await asyncio.to_thread(endpoint.reached.wait)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
 
 
 # What cannot be used
@@ -338,15 +255,6 @@ async def test_an_answer_without_one_compaction_is_unusable(at: Connect, answer:
         message = await failure(at(endpoint), InvalidModelAnswer)
     assert says in message
     assert "Granary" not in message, "what was said does not belong in an error"
-
-
-@pytest.mark.parametrize(("ask", "kind"), [(check, InvalidSettings), (compact, InvalidModelAnswer)])
-async def test_a_body_without_end_is_given_up_early(
-    at: Connect, ask: ContextRequest, kind: type[HithertoError], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(response, "LONGEST", 300_000)
-    with answering(Answer(body=" " * 10_000, endless=True)) as endpoint:
-        assert "answered with more than" in await failure(at(endpoint), kind, ask)
 
 
 def test_a_key_and_an_address_that_no_request_can_carry_are_refused_at_once():

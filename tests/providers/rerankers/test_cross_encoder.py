@@ -12,7 +12,6 @@ import pytest
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models.reranker import RerankResult
 from hitherto.providers.cross_encoder import CrossEncoder
-from hitherto.providers.endpoints import response
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused
 
 KEY = "sk-quire-lane-7f3a"
@@ -148,23 +147,3 @@ async def test_faults_are_named_by_their_settings(at: Connect):
     with serving(refused(503, "loading")) as endpoint:
         assert "is failing (503: invalid_request_error)" in await failure(at(endpoint), ModelUnavailable)
         assert len(endpoint.asked) == 1, "one call is one request"
-
-
-async def test_a_redirect_is_not_followed(at: Connect):
-    with Endpoint(cohere((0, 1.0)), path=None) as other:
-        with serving(Answer(status=307, headers={"Location": f"{other.root}/v1/rerank"})) as endpoint:
-            assert "sends the request elsewhere" in await failure(at(endpoint), ModelRejected)
-        assert other.asked == []
-
-
-async def test_silence_ends_at_the_timeout(at: Connect):
-    with serving(Answer(silent=True)) as endpoint:
-        message = await failure(at(endpoint, timeout=0.2), ModelUnavailable)
-    assert "within 0.2 seconds" in message
-    assert "HITHERTO_RERANKER_TIMEOUT" in message
-
-
-async def test_a_body_without_end_is_given_up_early(at: Connect, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(response, "LONGEST", 300_000)
-    with serving(Answer(body=" " * 10_000, endless=True)) as endpoint:
-        assert "answered with more than" in await failure(at(endpoint), InvalidModelAnswer)
