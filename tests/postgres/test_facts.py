@@ -363,20 +363,6 @@ async def test_what_a_fact_was_leaves_the_index(store: Store, database: str, tak
     assert [one.id for one in await store.facts.facts(SCOPE, FactFilter())].count(fact) == (take is edited)
 
 
-async def test_one_current_fact_says_it_whoever_writes(store: Store, database: str) -> None:
-    (fact,) = await learned(store, "Swims.")
-    again = (
-        "insert into fact (tenant, user_id, agent, subject, category, content, fingerprint, state, ended_at, "
-        "confidence, tokens, length, hashes, counts) select tenant, user_id, agent, subject, category, content, "
-        f"fingerprint, {{}}, confidence, tokens, length, hashes, counts from fact where id = {fact}"
-    )
-    with pytest.raises(psycopg.errors.UniqueViolation, match="fact_once"):
-        await rows(database, again.format("'current', null"))
-    await rows(database, again.format("'superseded', now()"))
-    with pytest.raises(psycopg.errors.UniqueViolation, match="fact_once"):
-        await rows(database, "update fact set state = 'current', ended_at = null")
-
-
 @pytest.mark.parametrize("seed", range(4))
 async def test_the_columns_of_what_is_known_are_its_rows(store: Store, database: str, seed: int) -> None:
     """In any scripts, with codes in this space, in another or none, and others' between one's own."""

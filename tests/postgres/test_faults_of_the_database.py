@@ -125,26 +125,6 @@ class TestUnreachable:
             await verb(store)
         await store.aclose()
 
-    async def test_away_for_a_while(self, admin: Connection, database: str) -> None:
-        store = Store(database, patience=0.3)
-        await store.open()
-        await write(store, "c", *dialogue(2))
-        await alter(admin, database, sql.SQL("with allow_connections false"))
-        await kill(admin, database)
-        for verb in (VERBS["head"], WRITING["write"], WRITING["forget_receipts"]):
-            with pytest.raises(DatabaseUnavailable, match=r"cannot connect to the database at .*HITHERTO_DATABASE"):
-                await verb(store)
-        await alter(admin, database, sql.SQL("with allow_connections true"))
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                try:
-                    await write(store, "c", user("back"))
-                    break
-                except DatabaseUnavailable:
-                    continue
-        assert [logged.message.text for logged in await log_of(store, "c")][4:] == ["back"]
-        await store.aclose()
-
 
 def test_a_loop_ends_while_a_connection_is_made() -> None:
     """As the one of a program that has left its memory open."""
@@ -193,13 +173,6 @@ class TestReadOnly:
         assert await snapshot(store, "c") == before
         assert await store.head(SCOPE, "new") is None
 
-    async def test_a_unit_does_not_even_begin(self, read_only: Store) -> None:
-        entered = False
-        with pytest.raises(DatabaseReadOnly):
-            async with read_only.write(SCOPE, "c"):
-                entered = True
-        assert not entered
-
     @pytest.mark.parametrize("facts", [True, False])
     async def test_what_has_expired_and_cannot_be_erased_is_not_shown(
         self, read_only: Store, store: Store, facts: bool
@@ -232,15 +205,6 @@ class TestReadOnly:
             await write(store, "c", user("written"))
         await asyncio.gather(*(write(store, f"c{n}", user("written")) for n in range(8)))
 
-    async def test_a_database_without_the_schema(self, admin: Connection, database: str) -> None:
-        async with await Connection.connect(database, autocommit=True) as connection:
-            await connection.execute("drop schema hitherto cascade")
-        await alter(admin, database, sql.SQL("set default_transaction_read_only = on"))
-        store = Store(database)
-        with pytest.raises(DatabaseReadOnly, match="no current Hitherto schema"):
-            await store.open()
-        await store.aclose()
-
 
 class TestKilled:
     @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
@@ -251,15 +215,6 @@ class TestKilled:
         await widen(store, 4)
         assert await kill(admin, database) >= 4
         await verb(store)
-
-    async def test_between_units_with_many_at_once(self, admin: Connection, database: str, store: Store) -> None:
-        await widen(store, 10)
-        for _ in range(3):
-            await kill(admin, database)
-            await asyncio.gather(
-                *(verb(store) for verb in VERBS.values()), *(write(store, "c", user()) for _ in range(9))
-            )
-        assert [logged.seq for logged in await log_of(store, "c")] == list(range(4 + 27))
 
     @pytest.mark.parametrize("name", ["c", "new"])
     async def test_in_a_unit(self, admin: Connection, database: str, store: Store, name: str) -> None:

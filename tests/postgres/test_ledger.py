@@ -12,7 +12,6 @@ import psycopg
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.core.scope import Scope
 from hitherto.store.ledger import costs_from, costs_values, noted_values, spent_from
 from hitherto.store.sql import SQL
 from hitherto.store.store import Store
@@ -73,19 +72,6 @@ async def test_what_is_in_a_row(database: str, connection: Connection) -> None:
         await unit.delete()
     after = await rows(connection)
     assert after == [{**row, "conversation": None, "digest": None} for row in found]
-    await store.aclose()
-
-
-async def test_the_calls_of_others_stay_theirs(database: str, connection: Connection) -> None:
-    store = Store(database)
-    await store.open()
-    for scope in (SCOPE, Scope(tenant="another", user=SCOPE.user, agent=SCOPE.agent)):
-        for name in ("c", "d"):
-            await write(store, name, *dialogue(1), scope=scope)
-            await store.note_calls(scope, name, [replace(FIRST)])
-    async with store.write(SCOPE, "c") as unit:
-        await unit.delete()
-    assert [row["conversation"] is None for row in await rows(connection)] == [True, False, False, False]
     await store.aclose()
 
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -328,28 +327,6 @@ def servers_databases() -> list[str]:
 async def test_twenty_at_once_share_nothing() -> None:
     assert await asyncio.gather(*(opened_and_closed() for _ in range(20))) == [1] * 20
     assert len(servers_databases()) <= 5
-
-
-async def test_one_after_the_other_leave_nothing() -> None:
-    for _ in range(20):
-        assert await opened_and_closed() == 1
-    assert len(servers_databases()) <= 5
-
-
-def test_threads_with_a_loop_each_at_the_same_time() -> None:
-    found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(asyncio.run(opened_and_closed()))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [1, 1]
-
-
-def test_without_async() -> None:
-    with hitherto.open_sync("memory:", embedder="none") as memory:
-        memory.conversation("c", scope=SCOPE).append(user("Hello."))
-        assert len(memory.conversation("c", scope=SCOPE).messages()) == 1
 
 
 async def test_an_open_that_is_cancelled_leaves_no_database() -> None:

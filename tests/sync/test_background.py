@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import hitherto
-from hitherto import Memory, SyncConversation, SyncMemory, assistant, user
+from hitherto import Memory, SyncMemory, assistant, user
 from hitherto.core.prompt import Prompt
 from hitherto.errors import DatabaseUnavailable, InvalidInput, InvalidScope
 from hitherto.ports.models.model import Completion, Model
@@ -301,31 +300,3 @@ def test_a_turn() -> None:
                     assert len(list(turn.stream([piece("Ye"), piece("s."), end]))) == 3
             assert (turn.done, turn.text) == (True, "Yes.")
         assert [one.message.role for one in chat.messages()] == ["user", "assistant", "tool", "assistant"]
-
-
-def test_a_turn_that_breaks_off() -> None:
-    def events() -> Iterator[dict[str, Any]]:
-        yield piece("Ye")
-        raise ConnectionResetError
-
-    def use(chat: SyncConversation) -> None:
-        with chat.turn("Is it?") as turn:
-            for _ in turn.stream(events()):
-                pass
-
-    with hitherto.open_sync("memory:") as memory:
-        chat = memory.conversation("c", scope=SCOPE)
-        with pytest.raises(ConnectionResetError):
-            use(chat)
-        assert [one.message.text for one in chat.messages()] == ["Is it?", "Ye"]
-
-
-def test_documents_and_facts() -> None:
-    with hitherto.open_sync("memory:") as memory:
-        documents, facts = memory.documents(SCOPE), memory.facts(SCOPE)
-        added: Any = documents.add("# Boats\n\nA text about boats.")
-        found = documents.get(added.id)
-        assert found is not None
-        assert (found.title, documents.remove(added.id)) == ("Boats", True)
-        fact = facts.add("Sails.")
-        assert [one.id for one in facts.list()] == [fact.id]
