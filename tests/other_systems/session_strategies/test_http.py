@@ -24,7 +24,8 @@ def reply(body: Body) -> Answer:
     last = body["messages"][-1]
     if last["role"] == "user" and "order" in str(last["content"]):
         function = {"name": "get_order", "arguments": '{"number": "4711"}'}
-        return said(None, finish="tool_calls", tool_calls=[{"id": "c1", "type": "function", "function": function}])
+        call = {"id": f"c{len(body['messages'])}", "type": "function", "function": function}
+        return said(None, finish="tool_calls", tool_calls=[call])
     return said(f"Of {len(body['messages'])}.")
 
 

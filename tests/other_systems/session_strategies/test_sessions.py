@@ -49,6 +49,13 @@ async def test_trimming_drops_the_oldest_turns_at_its_limit_and_not_before(memor
     assert [(one.action, one.start, one.end) for one in await session.digests()] == [(DigestAction.DROP, 0, 7)]
 
 
+async def test_a_session_on_a_long_conversation_is_trimmed_at_once(memory: Memory) -> None:
+    await dialogue(DefaultSession("trip", memory, scope=SCOPE), 10)
+    session = TrimmingSession("trip", memory, scope=SCOPE, max_turns=4, keep_last_n_turns=2)
+    assert questions(await session.get_items()) == ["Question 8", "Question 9"]
+    assert len(await session.messages()) == 20
+
+
 async def test_summarizing_puts_a_shadow_turn_before_the_newest_turns() -> None:
     model = Scripted([items("Ada wants to see Lisbon."), items("They leave in May.")])
     async with hitherto.open("memory:", model=model) as memory:
