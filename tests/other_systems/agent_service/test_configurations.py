@@ -173,9 +173,10 @@ async def test_what_another_process_is_configured_with_changes_nothing(store: St
             APIAgent("memory_enabled_agent", "u", "s", setup=configured(one, endpoint, BASIC))
             for one in (plain, rolling)
         ]
+        for agent in reversed(agents):
+            await agent.initialize()
         for _ in range(2):
             for agent, applies in zip(agents, ("token_threshold", "rolling"), strict=True):
-                await agent.initialize()
                 run = (await agent.run("Hello.")).run
                 assert run is not None
                 assert run.strategy == applies
