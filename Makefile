@@ -22,9 +22,9 @@ test-long: $(READY)
 	$(BIN)/pytest -n 4 --dist worksteal --durations=40 --hypothesis-profile=long -m lasting
 
 # What a change can break first, in less than a minute on two cores: style, imports, types, the pure core and the
-# store, without what is random or grows.
+# store, with few random examples.
 quick: style
-	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 2 tests/core tests/store -m "not lasting" -k "not (linear or what_goes or tenancy or processes)"; tests=$$?; wait $$types && exit $$tests
+	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 2 tests/core tests/store -m "not lasting" --hypothesis-profile=quick -k "not (linear or what_goes or tenancy or processes or ShownToAModel or installed or combining)"; tests=$$?; wait $$types && exit $$tests
 
 # Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
 test-llm: $(READY) $(LLM)/.ready

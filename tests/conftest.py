@@ -17,6 +17,7 @@ from tests.databases import Databases, Server
 
 settings.register_profile("hitherto", max_examples=50, deadline=None)
 settings.register_profile("long", settings.get_profile("hitherto"), max_examples=300)
+settings.register_profile("quick", settings.get_profile("hitherto"), max_examples=10)
 settings.load_profile("hitherto")
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
