@@ -85,13 +85,17 @@ _ADDRESSES_OF = {
 
 def check_keys(values: Mapping[str, SettingValue], defaults: Mapping[str, object]) -> None:
     """Raises InvalidSettings where a file that was only found says where a key or a password goes that is not from that
-    file: a folder that was downloaded could have it sent anywhere."""
+    file, or where the server's own files are: a folder that was downloaded could have a key sent anywhere, and a
+    server's files can have commands in them."""
     for key, addresses in _ADDRESSES_OF.items():
         if key not in values or values[key].level == FOUND_FILE:
             continue
         decides = next((name for name in addresses if name in values), None)
         if decides is not None and values[decides].level == FOUND_FILE and values[decides].value != defaults[decides]:
             raise _goes_astray(decides, values[decides], f"the key for it comes from elsewhere ({values[key].where})")
+    data = values.get("data_dir")
+    if data is not None and data.level == FOUND_FILE:
+        raise _goes_astray("data_dir", data, "the files of a server there can have commands in them")
     database = values.get("database")
     if database is not None and database.level == FOUND_FILE and borrows_a_password(str(database.value)):
         raise _goes_astray(
@@ -103,9 +107,8 @@ def check_keys(values: Mapping[str, SettingValue], defaults: Mapping[str, object
 
 def _goes_astray(name: str, value: SettingValue, why: str) -> InvalidSettings:
     return InvalidSettings(
-        f"{value.where} in this folder says where to connect, and {why}. A file that was only found must not say where "
-        f"keys and passwords go. If it is yours, name it with --config or {CONFIG}, or set HITHERTO_{name.upper()} to "
-        "what it says"
+        f"{value.where} in this folder says where to connect, and {why}. A file that was only found must not say so. "
+        f"If it is yours, name it with --config or {CONFIG}, or set HITHERTO_{name.upper()} to what it says"
     )
 
 

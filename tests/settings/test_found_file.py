@@ -1,4 +1,5 @@
-"""What a hitherto.toml that was only found must not say: where a key or a password from elsewhere goes."""
+"""What a hitherto.toml that was only found must not say: where a key or a password from elsewhere goes, and which
+files a server runs on."""
 
 from __future__ import annotations
 
@@ -63,6 +64,13 @@ def test_a_found_file_has_its_own_key_and_its_own_address(cloned: Path, monkeypa
     monkeypatch.setenv("HITHERTO_MODEL_KEY", "sk-environment")
     with pytest.raises(InvalidSettings, match="comes from elsewhere"):
         Settings.load()
+
+
+def test_a_found_file_does_not_say_where_a_servers_files_are(cloned: Path) -> None:
+    cloned.write_text('data_dir = "prepared"\n')
+    with pytest.raises(InvalidSettings, match=r"commands in them.*--config or HITHERTO_CONFIG"):
+        Settings.load()
+    assert Settings.load(cloned).data_dir == Path("prepared")
 
 
 def test_a_provider_that_is_the_default_or_at_an_address_of_the_users(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agents import Model, OpenAIChatCompletionsModel
@@ -25,7 +25,7 @@ class Provider:
 
     kind: Literal["openai", "azure", "ollama"] = "openai"
     base_url: str | None = None
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     api_version: str | None = None
 
     def __post_init__(self) -> None:
