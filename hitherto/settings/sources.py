@@ -85,30 +85,37 @@ _ADDRESSES_OF = {
 
 def check_keys(values: Mapping[str, SettingValue], defaults: Mapping[str, object]) -> None:
     """Raises InvalidSettings where a file that was only found says where a key or a password goes that is not from that
-    file, or where the server's own files are: a folder that was downloaded could have a key sent anywhere, and a
-    server's files can have commands in them."""
+    file, where the server's own files are, or which web pages may read the memory: such a file may have come with a
+    folder that was downloaded."""
     for key, addresses in _ADDRESSES_OF.items():
         if key not in values or values[key].level == FOUND_FILE:
             continue
         decides = next((name for name in addresses if name in values), None)
         if decides is not None and values[decides].level == FOUND_FILE and values[decides].value != defaults[decides]:
-            raise _goes_astray(decides, values[decides], f"the key for it comes from elsewhere ({values[key].where})")
-    data = values.get("data_dir")
-    if data is not None and data.level == FOUND_FILE:
-        raise _goes_astray("data_dir", data, "the files of a server there can have commands in them")
+            raise _refused(decides, values[decides], f"its key comes from elsewhere ({values[key].where})")
+    for name, why in _NOT_FOUND.items():
+        if name in values and values[name].level == FOUND_FILE:
+            raise _refused(name, values[name], why)
     database = values.get("database")
     if database is not None and database.level == FOUND_FILE and borrows_a_password(str(database.value)):
-        raise _goes_astray(
+        raise _refused(
             "database",
             database,
             "a password or a ticket for it may come from elsewhere (PGPASSWORD, .pgpass or others that libpq reads)",
         )
 
 
-def _goes_astray(name: str, value: SettingValue, why: str) -> InvalidSettings:
+_NOT_FOUND = {
+    "data_dir": "the files of a server there can have commands in them",
+    "cors_origins": "web pages could read the memory",
+}
+"""Settings that a found file must not have, and why."""
+
+
+def _refused(name: str, value: SettingValue, why: str) -> InvalidSettings:
     return InvalidSettings(
-        f"{value.where} in this folder says where to connect, and {why}. A file that was only found must not say so. "
-        f"If it is yours, name it with --config or {CONFIG}, or set HITHERTO_{name.upper()} to what it says"
+        f"{value.where} in this folder is refused, as {why}, and a file that was only found may have come with the "
+        f"folder. If it is yours, name it with --config or {CONFIG}, or set HITHERTO_{name.upper()} to what it says"
     )
 
 

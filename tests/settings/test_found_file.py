@@ -66,11 +66,16 @@ def test_a_found_file_has_its_own_key_and_its_own_address(cloned: Path, monkeypa
         Settings.load()
 
 
-def test_a_found_file_does_not_say_where_a_servers_files_are(cloned: Path) -> None:
-    cloned.write_text('data_dir = "prepared"\n')
-    with pytest.raises(InvalidSettings, match=r"commands in them.*--config or HITHERTO_CONFIG"):
+@pytest.mark.parametrize(
+    ("line", "why"), [('data_dir = "prepared"', "commands in them"), ('cors_origins = ["*"]', "web pages could read")]
+)
+def test_a_found_file_says_neither_where_a_servers_files_are_nor_who_may_read(
+    cloned: Path, line: str, why: str
+) -> None:
+    cloned.write_text(f"{line}\n")
+    with pytest.raises(InvalidSettings, match=rf"{why}.*--config or HITHERTO_CONFIG"):
         Settings.load()
-    assert Settings.load(cloned).data_dir == Path("prepared")
+    Settings.load(cloned)
 
 
 def test_a_provider_that_is_the_default_or_at_an_address_of_the_users(

@@ -156,7 +156,7 @@ class TestAliases:
 
     def test_a_found_file_sends_no_key_to_their_addresses(self) -> None:
         written("[openai]\nsummaryBaseURL = 'http://b/v1'")
-        with pytest.raises(InvalidSettings, match=r"openai\.summaryBaseURL .* must not say so"):
+        with pytest.raises(InvalidSettings, match=r"openai\.summaryBaseURL .* is refused"):
             AliasedSettings.load(model_key="sk-environment")
 
     def test_the_names_of_a_sliding_window(self) -> None:
