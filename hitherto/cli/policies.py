@@ -12,10 +12,7 @@ from hitherto.core.policy.policy import Policy
 from hitherto.errors import InvalidPolicy
 from hitherto.simulation.composed import redact_summarize, redact_trim
 
-PRESETS = [name.replace("_", "-") for name in presets.PRESETS]
-"""The names of the presets."""
-
-COMPOSED = {"redact-summarize": redact_summarize, "redact-trim": redact_trim}
+COMPOSED = {"redact_summarize": redact_summarize, "redact_trim": redact_trim}
 """Policies of several stages."""
 
 _FILE = ".json"
@@ -44,7 +41,7 @@ def parse_policy(text: str) -> tuple[str, Policy]:
     Raises InvalidPolicy.
     """
     if not text.endswith(_FILE):
-        composed = COMPOSED.get(text.replace("_", "-"))
+        composed = COMPOSED.get(text)
         return text, presets.parse(text) if composed is None else composed()
     try:
         policy = Policy.from_json(json.loads(Path(text).read_bytes()))

@@ -17,9 +17,9 @@ _LONG = AnyOf((Tokens(6_000), Messages(60)))
 def redact_summarize() -> Policy:
     """Old tool results become placeholders first; what still grows long becomes a short digest."""
     summarize = Stage(_LONG, LastTokens(800), Summarize(max_tokens=400), SystemMessage())
-    return Policy("redact-summarize", (_OLD_RESULTS, summarize))
+    return Policy("redact_summarize", (_OLD_RESULTS, summarize))
 
 
 def redact_trim() -> Policy:
     """The same without a model: what still grows long is dropped."""
-    return Policy("redact-trim", (_OLD_RESULTS, Stage(_LONG, LastTokens(1_000), Drop())))
+    return Policy("redact_trim", (_OLD_RESULTS, Stage(_LONG, LastTokens(1_000), Drop())))

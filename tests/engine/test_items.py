@@ -75,7 +75,7 @@ async def test_no_conversation_has_no_items(opened: Opened) -> None:
     [
         ("rolling:threshold=6,keep_last=2", ["Summary of the conversation so far:\n" + each(0, 5)]),
         ("summarize:context_limit=4,keep_turns=1", ["What have we talked about so far?", each(0, 5)]),
-        ("token-threshold:threshold=50,keep_messages=2", ["Summary of the conversation so far:\n" + each(0, 5)]),
+        ("token_threshold:threshold=50,keep_messages=2", ["Summary of the conversation so far:\n" + each(0, 5)]),
         ("trim:max_turns=4,keep_turns=1", []),
         ("none", said(1, 3)),
     ],
@@ -88,7 +88,7 @@ async def test_what_stands_for_the_older_part_comes_first(store: Store, policy: 
 
 
 async def test_a_prefix_is_on_the_first_user_message(store: Store) -> None:
-    async with opener(store, "sliding-window")(Scripted(then=says_each)) as (memory, chat):
+    async with opener(store, "sliding_window")(Scripted(then=says_each)) as (memory, chat):
         await rounds(memory, chat, range(1, 4))
         await chat.append(asks(4))
         assert texts(await chat.items()) == [f"[Previous context: {each(0, 5)}]\n\nquestion 4"]

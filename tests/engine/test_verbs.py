@@ -406,7 +406,7 @@ async def test_what_cannot_be_used_is_refused_in_our_words(memory: Memory) -> No
     for policy in ("no-such", 7):
         with pytest.raises(InvalidPolicy):
             memory.conversation("c", scope=SCOPE, policy=policy)  # type: ignore[arg-type] (on purpose)
-    assert memory.conversation("c", scope=SCOPE, policy="sliding-window:window=4") is not None
+    assert memory.conversation("c", scope=SCOPE, policy="sliding_window:window=4") is not None
     with pytest.raises(InvalidPolicy, match="no-such"):
         async with hitherto.open("memory:", policy="no-such"):
             pass

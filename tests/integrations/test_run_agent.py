@@ -74,7 +74,7 @@ async def test_half_a_character_breaks_no_session(agents: Agents) -> None:
 
 async def test_it_begins_with_the_context(agents: Agents) -> None:
     """What a policy recalls, and where it puts a digest: on the first user message, which may be the new one."""
-    chat = agents.memory.conversation("c", scope=SCOPE, policy="sliding-window:after_seq=1")
+    chat = agents.memory.conversation("c", scope=SCOPE, policy="sliding_window:after_seq=1")
     await chat.append(user("My bicycle is the green one."), assistant("Noted."))
     await agents.memory.wait_for_digests()
     await agents("What next?", said("Nothing."))

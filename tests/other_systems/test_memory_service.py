@@ -122,8 +122,8 @@ async def test_a_program_that_awaits_nothing(memory: Memory) -> None:
 
 
 async def test_what_the_application_appends_itself(memory: Memory) -> None:
-    service = MemoryService(memory, SCOPE, policy="sliding-window:after_seq=1")
-    chat = memory.conversation("c", scope=SCOPE, policy="sliding-window:after_seq=1")
+    service = MemoryService(memory, SCOPE, policy="sliding_window:after_seq=1")
+    chat = memory.conversation("c", scope=SCOPE, policy="sliding_window:after_seq=1")
     await chat.append(*round_of(0))
     await memory.wait_for_digests()
     assert await service.trigger_summarization_if_needed("c", 1) is False, "there is one already"

@@ -13,12 +13,13 @@ from hitherto import tokens
 from hitherto.cli import options
 from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
 from hitherto.cli.options import Target
-from hitherto.cli.policies import PRESETS, parse_policy
+from hitherto.cli.policies import parse_policy
 from hitherto.cli.replay.rounds import Replayed, repeated, replay_all
 from hitherto.cli.replay.tables import failures, replays_table, summary
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import Transcript, load
 from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.presets import PRESETS
 from hitherto.settings import Settings
 
 

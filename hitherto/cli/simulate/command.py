@@ -16,14 +16,14 @@ from hitherto.cli import options
 from hitherto.cli.bench.questions import load as load_questions
 from hitherto.cli.bench.questions import spread
 from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
-from hitherto.cli.policies import COMPOSED, PRESETS, parse_policies, parse_policy
+from hitherto.cli.policies import COMPOSED, parse_policies, parse_policy
 from hitherto.cli.simulate import plot
 from hitherto.cli.simulate.table import FULL_HISTORY, failures, policies_table, remarks
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import Transcript, load
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import none
+from hitherto.core.policy.presets import PRESETS, none
 from hitherto.core.price import Price
 from hitherto.errors import InvalidBudget, InvalidInput, InvalidPolicy, InvalidTranscript
 from hitherto.pricing import listed

@@ -207,20 +207,18 @@ def _from_text(text: str) -> Policy:
 def parse(text: str) -> Policy:
     """A policy from `name` or `name:parameter=value,…`, e.g. `trim:max_turns=12,keep_turns=4`.
 
-    Dashes and underscores in names mean the same. Raises InvalidPolicy for an unknown name or parameter.
+    Raises InvalidPolicy for an unknown name or parameter.
     """
     name, _, rest = text.strip().partition(":")
-    ours = name.strip().replace("-", "_")
-    preset = PRESETS.get(ours)
+    preset = PRESETS.get(name.strip())
     if preset is None:
-        known = ", ".join(key.replace("_", "-") for key in PRESETS)
-        raise InvalidPolicy(f"there is no policy named {quoted(name)}; known: {known}")
+        raise InvalidPolicy(f"there is no policy named {quoted(name)}; known: {', '.join(PRESETS)}")
     arguments: dict[str, Any] = {}
     for pair in filter(None, (part.strip() for part in rest.split(","))):
         key, equals, value = pair.partition("=")
         if not equals:
             raise InvalidPolicy(f"{quoted(pair)} in policy {quoted(text)} is not parameter=value")
-        parameter = key.strip().replace("-", "_")
+        parameter = key.strip()
         if parameter in arguments:
             raise InvalidPolicy(f"{parameter!r} is given twice in policy {quoted(text)}; give it once")
         arguments[parameter] = _value(value.strip(), pair, text)

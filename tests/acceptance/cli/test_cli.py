@@ -44,7 +44,7 @@ from tests.providers.models.endpoint import Answer, Endpoint, refused
 @pytest.fixture(scope="module")
 def support(cli: Cli) -> dict[str, Any]:
     """The JSON of a replay of the support conversation, which the other commands can then look at."""
-    ran = cli("replay", SUPPORT, "--policy", "sliding-window", "--budget", "1500", "--json")
+    ran = cli("replay", SUPPORT, "--policy", "sliding_window", "--budget", "1500", "--json")
     assert (ran.code, ran.err) == (0, "")
     return ran.json
 
@@ -259,7 +259,7 @@ def test_gaps_and_overlaps_are_what_they_say(fates: list[list[int]], total: int)
         (["context", "x", "--budget", "0"], {}, 2, "--budget"),
         (["log", "x", "--limit", "9" * 30], {}, 2, "--limit"),
         (["replay", "x", "--policy", "forever"], {}, 2, "no policy named 'forever'"),
-        (["replay", str(SUPPORT), "--policy", "sliding-window:window=0"], {}, 2, "Window.n is 0"),
+        (["replay", str(SUPPORT), "--policy", "sliding_window:window=0"], {}, 2, "Window.n is 0"),
         (["log", "x", "--user", ""], {}, 2, "user is ''"),
         (["log", "x"], {"HITHERTO_POOL_SIZE": "many"}, 2, "HITHERTO_POOL_SIZE"),
         (
@@ -380,7 +380,7 @@ def test_a_model_that_fails_each_time(answer: Answer, why: str, tmp_path: Path) 
     path = written(tmp_path / "talk.jsonl", *chat(4))
     with Endpoint(answer) as endpoint:
         ran = bare(
-            *("replay", path, "--policy", "sliding-window", "--database", "memory:", "--json"),
+            *("replay", path, "--policy", "sliding_window", "--database", "memory:", "--json"),
             HITHERTO_MODEL="m",
             HITHERTO_MODEL_KEY="sk-wrong-key",
             HITHERTO_MODEL_BASE_URL=endpoint.url,
@@ -416,7 +416,7 @@ def test_hostile_content_is_harmless_everywhere(cli: Cli, tmp_path: Path) -> Non
     ]
     path = written(tmp_path / "[red]\x1b[1m[].jsonl", *items)
     name = path.stem
-    assert cli("replay", path, "--policy", "sliding-window").code == 0
+    assert cli("replay", path, "--policy", "sliding_window").code == 0
     assert [one["payload"] for one in cli("log", name, "--json").json["messages"]] == items
     assert [one["status"] for one in cli("digests", name, "--json").json["digests"]] == ["completed"] * 2
     for command in ("log", "digests", "context"):

@@ -18,7 +18,7 @@ from tests.tokens.test_counters import reference_count
 
 EXAMPLES = SUPPORT.parent
 INCIDENT = EXAMPLES / "incident.jsonl"
-COMPOSED = ["redact-summarize", "redact-trim"]
+COMPOSED = ["redact_summarize", "redact_trim"]
 KEYS = {
     *("policy", "prompt_tokens", "cached_tokens", "digest_calls", "digest_tokens", "cost_usd", "max_request_tokens"),
     *("verbatim", "digested", "dropped", "redacted", "requests", "repeated", "price", "price_date"),
@@ -59,7 +59,7 @@ def bars_held(found: dict[str, dict[str, Any]]) -> list[str]:
 def test_a_tool_heavy_transcript() -> None:
     found = simulated(INCIDENT, "--policies", f"summarize,redact,{policy_file(0)},{policy_file(1)}")
     assert bars_held(found) == COMPOSED
-    assert found["redact-summarize"]["digested"] > 0.85
+    assert found["redact_summarize"]["digested"] > 0.85
     assert found[FULL]["cost_usd"] == max(one["cost_usd"] for one in found.values())
     assert (
         found[FULL]["max_request_tokens"]
@@ -80,7 +80,7 @@ def test_the_files_of_the_composed_policies_are_what_is_simulated() -> None:
 
 def test_the_policies_that_are_named_and_nothing_else() -> None:
     found = simulated(SUPPORT, "--policies", "trim:max_turns=4,keep_turns=2,none", "--policies", policy_file(1))
-    assert list(found) == [FULL, "trim:max_turns=4,keep_turns=2", "none", "redact-trim"]
+    assert list(found) == [FULL, "trim:max_turns=4,keep_turns=2", "none", "redact_trim"]
     assert found["trim:max_turns=4,keep_turns=2"]["dropped"] > found["none"]["dropped"] == 0
 
 

@@ -82,21 +82,21 @@ def test_facts_come_with_a_digest_where_they_are_asked_for(name: str) -> None:
 
 def test_every_preset_runs_by_its_name_alone() -> None:
     for name, make in PRESETS.items():
-        assert parse(name) == parse(name.replace("_", "-")) == parse(f" {name}: ") == make()
+        assert parse(name) == parse(f" {name}: ") == make()
 
 
 @pytest.mark.parametrize(
     ("text", "policy"),
     [
         ("none", none()),
-        ("sliding-window:window=20, after-seq=7", sliding_window(20, 7)),
+        ("sliding_window:window=20, after_seq=7", sliding_window(20, 7)),
         ("trim:max_turns=12,keep_turns=4", trim(12, 4)),
         (" trim : max_turns = 12 , keep_turns = 4 , ", trim(12, 4)),
         ("redact:calls=true,at_least=500", redact(calls=True, at_least=500)),
         ("redact:calls=false", redact()),
         ("native:fraction=0.8", native(0.8)),
         ("native:fraction=1", native(1)),
-        ("token-threshold:archive=true", token_threshold(archive=True)),
+        ("token_threshold:archive=true", token_threshold(archive=True)),
         ("rolling:max_tokens=300", rolling(max_tokens=300)),
         ("rolling:facts=true", rolling(facts=True)),
         ("chunks:facts=false", chunks(facts=False)),
@@ -109,23 +109,23 @@ def test_the_command_line_form(text: str, policy: Policy) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "no policy named ''; known: balanced, none, sliding-window"),
+        ("", "no policy named ''; known: balanced, none, sliding_window"),
         ("slide", "no policy named 'slide'"),
         ("trim trim", "no policy named"),
         (":max_turns=3", "no policy named ''"),
-        ("sliding-window:size=3", "no parameter 'size'; it has: window, after_seq, max_tokens"),
-        ("sliding-window:window", "'window' in policy .* is not parameter=value"),
-        ("sliding-window:window=x", "'window=x'"),
-        ("sliding-window:window=", "'window='"),
-        ("sliding-window:window=-3", "Window.n is -3"),
-        ("sliding-window:window=1e3", "'window=1e3'"),
-        ("sliding-window:window=1_000", "'window=1_000'"),
-        ("sliding-window:window=٣", "'window=٣'"),
-        ("sliding-window:window=3=4", "'window=3=4'"),
-        ("sliding-window:window=0", r"Window\.n is 0"),
-        ("sliding-window:window=1.5", r"Window\.n is 1\.5"),
-        ("sliding-window:window=true", r"Window\.n is True"),
-        ("sliding-window:window=9" + "9" * 30, "window=9"),
+        ("sliding_window:size=3", "no parameter 'size'; it has: window, after_seq, max_tokens"),
+        ("sliding_window:window", "'window' in policy .* is not parameter=value"),
+        ("sliding_window:window=x", "'window=x'"),
+        ("sliding_window:window=", "'window='"),
+        ("sliding_window:window=-3", "Window.n is -3"),
+        ("sliding_window:window=1e3", "'window=1e3'"),
+        ("sliding_window:window=1_000", "'window=1_000'"),
+        ("sliding_window:window=٣", "'window=٣'"),
+        ("sliding_window:window=3=4", "'window=3=4'"),
+        ("sliding_window:window=0", r"Window\.n is 0"),
+        ("sliding_window:window=1.5", r"Window\.n is 1\.5"),
+        ("sliding_window:window=true", r"Window\.n is True"),
+        ("sliding_window:window=9" + "9" * 30, "window=9"),
         ("none:n=1", "no parameter 'n'; it has: none"),
         ("trim:max_turns=3,keep_turns=3", "never act"),
         ("redact:calls=1", r"Redact\.calls is 1"),
@@ -136,6 +136,7 @@ def test_the_command_line_form(text: str, policy: Policy) -> None:
         ("native:fraction=true", r"Fraction\.f is True"),
         ("native:fraction=nan", "'fraction=nan'"),
         ("native:fraction=75%", "'fraction=75%'"),
+        ("sliding-window", "no policy named 'sliding-window'; known: .*sliding_window"),
         ("rolling:summaryEnabled=true", "summaryEnabled"),
         ("rolling:summaryThreshold=9", "no parameter 'summaryThreshold'"),
         ("chunks:batch=31", "batch at most 30"),
@@ -146,10 +147,9 @@ def test_unusable_forms_are_named(text: str, named: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["trim:max_turns=12,max_turns=9", "trim:max-turns=12,max_turns=9"])
-def test_a_parameter_given_twice_is_refused(text: str) -> None:
+def test_a_parameter_given_twice_is_refused() -> None:
     with pytest.raises(InvalidPolicy, match="twice"):
-        parse(text)
+        parse("trim:max_turns=12,max_turns=9")
 
 
 def test_a_parameter_given_twice_in_code_is_refused() -> None:
