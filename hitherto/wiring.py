@@ -1,4 +1,4 @@
-"""The composition root: settings in, adapters out. Nothing else knows which adapters there are."""
+"""From settings to a memory with its adapters. Which one a name means stands in `providers.names`."""
 
 from __future__ import annotations
 

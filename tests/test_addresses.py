@@ -6,6 +6,7 @@ import asyncio
 import logging
 import traceback
 from pathlib import Path
+from typing import get_args
 from urllib.parse import quote
 
 import pytest
@@ -18,6 +19,7 @@ from hitherto.addresses import shown_address
 from hitherto.errors import DatabaseUnavailable, HithertoError, InvalidSettings
 from hitherto.providers.names.models import model_of
 from hitherto.settings import Settings
+from hitherto.settings.values import ModelProvider
 from tests.acceptance.cli.commands import bare
 from tests.conftest import SCOPE
 
@@ -87,7 +89,7 @@ async def opened(address: str) -> None:
         pass
 
 
-@given(URLS, PASSWORDS, ENCODED, st.sampled_from(["openai", "azure", "ollama", "anthropic"]))
+@given(URLS, PASSWORDS, ENCODED, st.sampled_from(get_args(ModelProvider)))
 @settings(deadline=None, max_examples=50)
 def test_of_an_endpoint_and_a_service(form: str, password: str, encode: type[str], provider: str) -> None:
     address = form.format(encode(password))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from hitherto.core.policy.presets import policy_of
+from hitherto import policy_of
 from hitherto.errors import InvalidPolicy, InvalidSettings
 from hitherto.settings import Settings
 from hitherto.settings.sources import SettingValue, nearest

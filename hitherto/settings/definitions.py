@@ -19,7 +19,17 @@ from pydantic import (
 
 from hitherto.core.facts.fact import CATEGORIES, category_of
 from hitherto.core.recall.trigger_phrases import TRIGGERS
-from hitherto.settings.values import Categories, CrossSessionWays, Duration, Origins, Phrases, PolicyText, daily_limit
+from hitherto.settings.values import (
+    Categories,
+    CrossSessionWays,
+    Duration,
+    EmbedderProvider,
+    ModelProvider,
+    Origins,
+    Phrases,
+    PolicyText,
+    daily_limit,
+)
 
 
 class _Group(BaseModel):
@@ -64,7 +74,7 @@ class ModelSettings(_Group):
     """
 
     model: str = Field(default="extractive", min_length=1)
-    model_provider: Literal["openai", "azure", "ollama", "anthropic"] = "openai"
+    model_provider: ModelProvider = "openai"
     model_api_version: str | None = Field(default=None, min_length=1)
     model_base_url: str | None = Field(default=None, repr=False)
     model_key: SecretStr | None = None
@@ -146,7 +156,7 @@ class RecallSettings(_Group):
     """
 
     embedder: str = Field(default="wordllama", min_length=1)
-    embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] = "openai"
+    embedder_provider: EmbedderProvider = "openai"
     embedder_base_url: str | None = Field(default=None, repr=False)
     embedder_key: SecretStr | None = None
     embedder_api_version: str | None = Field(default=None, min_length=1)

@@ -10,6 +10,7 @@ from typing import Literal, TypedDict
 from pydantic import SecretStr
 
 from hitherto.core.cross_session import Way
+from hitherto.settings.values import EmbedderProvider, ModelProvider
 
 
 class SettingsOptions(TypedDict, total=False):
@@ -22,7 +23,7 @@ class SettingsOptions(TypedDict, total=False):
     read_only: bool | None
     row_security: bool | None
     ttl: timedelta | float | str | None
-    model_provider: Literal["openai", "azure", "ollama", "anthropic"] | None
+    model_provider: ModelProvider | None
     model_api_version: str | None
     model_base_url: str | None
     model_key: SecretStr | str | None
@@ -50,7 +51,7 @@ class SettingsOptions(TypedDict, total=False):
     daily_tokens: int | None
     daily_user_share: float | None
     prices: Path | str | None
-    embedder_provider: Literal["openai", "azure", "ollama", "sentence_transformers"] | None
+    embedder_provider: EmbedderProvider | None
     embedder_base_url: str | None
     embedder_key: SecretStr | str | None
     embedder_api_version: str | None

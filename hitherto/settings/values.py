@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -111,6 +111,8 @@ def _policy(value: object) -> str:
     return str(text)
 
 
+ModelProvider = Literal["openai", "azure", "ollama", "anthropic"]
+EmbedderProvider = Literal["openai", "azure", "ollama", "sentence_transformers"]
 PolicyText = Annotated[str, BeforeValidator(_policy)]
 Duration = Annotated[timedelta, BeforeValidator(_seconds)]
 Categories = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_categories)]

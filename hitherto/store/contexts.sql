@@ -67,22 +67,6 @@ select * from hitherto.tenants_with_ended_contexts();
 -- Delete contexts of a tenant whose lifetime has ended.
 delete from hitherto.context where tenant = %(tenant)s and kept_until <= statement_timestamp();
 
--- name: forget_contexts_within
--- Delete the contexts that showed any of the messages in these ranges (null: of the conversation), or for which it was
--- incoming; of other conversations, all that took something from this one.
-delete from hitherto.context
-where tenant = %(tenant)s and (
-    user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
-    and (%(ranges)s::int8multirange is null or shown && %(ranges)s::int8multirange or incoming && array(
-        select h from unnest(%(ranges)s::int8multirange) r
-        cross join lateral (
-            select payload, text from hitherto.message
-            where tenant = %(tenant)s and conversation = %(ref)s and seq >= lower(r) and seq < upper(r) offset 0
-        ) m
-        cross join lateral (values (sha256(convert_to(m.payload::text, 'UTF8'))),
-                                   (case when m.text <> '' then sha256(convert_to(m.text, 'UTF8')) end)) as hashes (h)))
-    or others @> array[%(ref)s::bigint]);
-
 -- name: tenants_with_unused_texts
 select * from hitherto.tenants_with_unused_texts();
 

@@ -125,10 +125,7 @@ cross join lateral (
 
 -- name: claimed_messages
 -- The live messages that are new to a claimed digest.
-select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
-       nullif(m.tool_names, '{}'),
-       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
-       m.created_at, m.erased, m.retracted_rev
+select {message_columns}
 from (
     select d.tenant, d.conversation, d.end_seq as last, greatest(d.start_seq, coalesce((
         select b.end_seq + 1 from hitherto.digest b

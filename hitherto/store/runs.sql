@@ -79,29 +79,6 @@ where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct fro
   and r.agent is not distinct from %(agent)s and (e.sizes <= %(size)s::bigint or e.nth = 1)
 order by e.no;
 
--- name: mark_runs_within
--- Mark the runs that have any of the messages in these ranges: events that are being added are waited for, later ones
--- quote nothing.
-with r as (
-    select tenant, id from hitherto.run
-    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and conversation = %(conversation)s
-      and case when status = 'running' or end_seq >= start_seq
-          then int8range(start_seq, case when status <> 'running' then end_seq end, '[]') && %(ranges)s::int8multirange
-          end
-    order by id for update
-)
-update hitherto.run m set erased = true from r where m.tenant = %(tenant)s and m.id = r.id;
-
--- name: forget_runs_within
--- Erase what they quote.
-update hitherto.run_event e set payload = null
-from hitherto.run r
-where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
-  and case when r.status = 'running' or r.end_seq >= r.start_seq
-      then int8range(r.start_seq, case when r.status <> 'running' then r.end_seq end, '[]') && %(ranges)s::int8multirange
-      end
-  and e.tenant = %(tenant)s and e.run = r.id and hitherto.quotes(e.kind);
-
 -- name: forget_runs_of
 -- Delete the runs of a conversation, with their events.
 delete from hitherto.run

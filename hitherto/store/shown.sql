@@ -1,6 +1,6 @@
 -- Parts of statements: what may be shown to others of what rests on messages, which is nothing that rests on one whose time has
 -- come, whether it is erased yet or not. Whatever shows digests, documents or facts beside their own conversation takes them
--- from here. (The views of the schema say some of it again: they are as they were when the schema was made.)
+-- from here.
 
 -- part: expiring_conversations
 -- Conversations of which messages wait to be erased.

@@ -215,5 +215,5 @@ def timeless(piece: Value) -> Value:
 
 
 def _rounded(score: float) -> float:
-    """Rounded so far that processors and stores agree: PostgreSQL keeps vectors in half precision."""
+    """Rounded so far that processors agree: PostgreSQL keeps vectors in half precision."""
     return round(score, 1)

@@ -30,8 +30,8 @@ class RecalledPiece:
     """One thing recalled. `start` and `end` are the messages of `conversation` that it is or stands for; a passage of a
     document that a user added has none. `members` are a group's messages, which other messages may lie between. `here`:
     it is of the conversation that the context is of. `passage` is the passage's place in `document`. `said_at` as in
-    `ports.recall.Source`. `passages` are those of a long text that match the question, the best first. `characters` are
-    the ranges of the text that are shown, ascending; empty where all of it is."""
+    `core.recall.index.Source`. `passages` are those of a long text that match the question, the best first.
+    `characters` are the ranges of the text that are shown, ascending; empty where all of it is."""
 
     why: RecallReason
     kind: EntryKind

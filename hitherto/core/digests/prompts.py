@@ -1,7 +1,8 @@
 """The prompts for making a digest.
 
 Messages, statements and facts travel as JSON, one object a line, so that nothing in them can pass for an instruction or
-for the end of the material. `PROMPT_VERSION` is written to every digest; raise it with any change of wording.
+for the end of the material. `PROMPT_VERSION` is written to every digest; raise it with any change of the wording
+here or in `archive`.
 """
 
 from __future__ import annotations

@@ -113,8 +113,7 @@ class Backlog:
     """The digests in progress, of all tenants or one. `due` wait for a worker, a worker is making the `claimed` ones,
     `put_off` wait for a later try. Over all three together: `lag_seconds` is the age of the oldest, `lag_messages` the
     most messages that a conversation has after the end of its last digest. `resting` are conversations that begin no
-    digests for now, as theirs failed again and again. `workers`, which are every tenant's, showed themselves lately;
-    None where that is not known."""
+    digests for now, as theirs failed again and again. `workers`, which are every tenant's, showed themselves lately."""
 
     due: int = 0
     claimed: int = 0

@@ -46,8 +46,8 @@ async def erase_expired(
 async def erase_messages(
     store: Store, scope: Scope, conversation: str, asked: Collection[int], counter: TokenCounter
 ) -> int:
-    """Erase these messages of a conversation likewise, and facts that only they say, confirmed ones too; returns how
-    many were not erased before. Raises InvalidInput, and erases nothing, for a seq that is not in the log."""
+    """Erase these messages, what rests on them, and facts that only they say, confirmed ones too; returns how many were
+    not erased before. Raises InvalidInput, and erases nothing, for a seq that is not in the log."""
     async with store.write(scope, conversation) as unit:
         unknown = [seq for seq in asked if not 0 <= seq < unit.head.next_seq]
         if unknown:

@@ -200,8 +200,7 @@ def _codes(
 
 
 def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) -> NDArray[np.bool_]:
-    """Which entries of a block pass the filter, as far as its columns tell. All but messages are checked again as
-    candidates."""
+    """Which entries of a block pass the filter, as far as its columns tell. All are checked again as candidates."""
     kinds = block.kinds % FURTHER
     if criteria.kinds == frozenset(EntryKind):
         mask = kinds > 0

@@ -8,10 +8,8 @@ from pydantic import SecretStr
 
 from hitherto.errors import InvalidSettings
 from hitherto.ports.models.compactor import Compactor
-from hitherto.ports.models.model import Model
+from hitherto.ports.models.model import EXTRACTIVE, Model
 from hitherto.settings import Settings
-
-_EXTRACTIVE = "extractive"
 
 
 class _ModelOptions(TypedDict):
@@ -28,11 +26,11 @@ def model_of(settings: Settings) -> Model:
     each other, or cannot be used.
     """
     provider, url = settings.model_provider, settings.model_base_url
-    if settings.model == _EXTRACTIVE:
+    if settings.model == EXTRACTIVE:
         if provider != "openai" and "model" not in settings.model_fields_set:
             raise InvalidSettings(
                 f"the provider {provider!r} (HITHERTO_MODEL_PROVIDER) is set, and no model of it; name one with "
-                f"HITHERTO_MODEL, or say {_EXTRACTIVE!r} there for none"
+                f"HITHERTO_MODEL, or say {EXTRACTIVE!r} there for none"
             )
         from hitherto.providers.extractive.model import Extractive
 
@@ -81,7 +79,7 @@ def model_of(settings: Settings) -> Model:
 
 def lacks_key(settings: Settings) -> bool:
     """Whether the provider accepts no request without a key, and none is set. A self-hosted server may need none."""
-    if settings.model == _EXTRACTIVE or settings.model_key is not None:
+    if settings.model == EXTRACTIVE or settings.model_key is not None:
         return False
     own_server = settings.model_provider == "ollama" or (
         settings.model_provider == "openai" and settings.model_base_url is not None

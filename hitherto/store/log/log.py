@@ -37,7 +37,7 @@ from hitherto.store.connections.pool import Connections
 from hitherto.store.connections.silence import allow_long_work
 from hitherto.store.facts.context_columns import known_from
 from hitherto.store.facts.rows import known_values
-from hitherto.store.log import erasure, heads, listing
+from hitherto.store.log import erase_scope, heads, listing
 from hitherto.store.row_security.connection import RowSecurityConnection
 from hitherto.store.sql import SQL
 from hitherto.store.unit import Unit
@@ -218,7 +218,7 @@ class LogStore(Part):
     async def begin_erasure(self, *, tenant: str, user: str | None) -> Erasure:
         """Record that a tenant, or a user of it, is to be erased, and remove all that the search index has of them. It
         is recorded until `end_erasure`."""
-        async with self._with_connection(lambda connection: erasure.begin(connection, tenant, user)) as begun:
+        async with self._with_connection(lambda connection: erase_scope.begin(connection, tenant, user)) as begun:
             return begun
 
     async def erasures(self) -> list[Erasure]:
@@ -229,7 +229,7 @@ class LogStore(Part):
     async def conversations_of(self, erasing: Erasure, *, limit: int) -> list[ConversationInfo]:
         """At most `limit` conversations that are to be erased, in any order: those that were there when it began. They
         have no titles."""
-        values = {**erasure.erasure_values(erasing), "limit": limit}
+        values = {**erase_scope.erasure_values(erasing), "limit": limit}
         found = await self._all(SQL["conversations_to_erase"], values)
         return [listing.info_from(erasing.tenant, row) for row in found]
 
@@ -239,7 +239,7 @@ class LogStore(Part):
         what is left of scopes in the search index; of a whole tenant also its subjects, the defaults of its agents.
         Conversations, documents, facts and runs that were added since it began stay, and contexts but for those that
         showed facts."""
-        async with self._with_connection(lambda connection: erasure.end(connection, erasing)):
+        async with self._with_connection(lambda connection: erase_scope.end(connection, erasing)):
             pass
 
     async def conversations_about(self, *, tenant: str, subject: str) -> list[tuple[Scope, str, int]]:
@@ -255,7 +255,7 @@ class LogStore(Part):
     async def erase_subject(self, *, tenant: str, subject: str) -> None:
         """Erase a subject once the conversations about it are gone: its name, its members, the facts about it of every
         user, with their evidence and history, and kept contexts that showed them."""
-        async with self._with_connection(lambda connection: erasure.end_of_subject(connection, tenant, subject)):
+        async with self._with_connection(lambda connection: erase_scope.end_of_subject(connection, tenant, subject)):
             pass
 
     async def forget_receipts(self, *, older_than: timedelta) -> int:

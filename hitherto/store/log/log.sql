@@ -1,5 +1,12 @@
 -- The log: probes, reading, writing. Over the messages that are live at one revision the running sums ascend with seq.
 
+-- part: message_columns
+-- The columns of a message m as `rows.logged_from` reads them.
+m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
+       nullif(m.tool_names, '{}'),
+       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
+       m.created_at, m.erased, m.retracted_rev
+
 -- name: dialogue_at
 -- The first live message at which the running count of user and final assistant messages reaches n.
 select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, role = 'user' from hitherto.message
@@ -47,10 +54,7 @@ where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and se
 
 -- name: tail
 -- The newest live messages of the view, newest first.
-select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
-       nullif(m.tool_names, '{}'),
-       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
-       m.created_at, m.erased, m.retracted_rev
+select {message_columns}
 from hitherto.message m
 where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_start)s and m.retracted_rev is null
 order by m.seq desc limit %(n)s;
@@ -71,10 +75,7 @@ with bound as materialized (
       and c.ref = %(ref)s
     limit 1
 )
-select m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
-       nullif(m.tool_names, '{}'),
-       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
-       m.created_at, m.erased, m.retracted_rev
+select {message_columns}
 from bound b
 cross join lateral (
     (select * from hitherto.message a
@@ -147,13 +148,6 @@ returning seq;
 -- Retract the messages in these ranges: the rows stay, and views from this revision on do not show them.
 update hitherto.message set retracted_rev = %(rev)s
 where tenant = %(tenant)s and conversation = %(ref)s and retracted_rev is null and seq = any(array(
-    select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r));
-
--- name: erase_messages
--- Erase the content of the messages in these ranges; the rows stay.
-update hitherto.message
-set payload = '{}', text = '', metadata = '{}', call_ids = '{}', result_ids = '{}', tool_names = '{}', erased = true
-where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(
     select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r));
 
 -- name: expired

@@ -1,4 +1,4 @@
--- Receipts, deletion and expiry.
+-- Receipts, deleted conversations and expired messages.
 
 -- name: receipt
 -- What an idempotency key answered.
@@ -14,12 +14,6 @@ values (%(tenant)s, %(key_hash)s, %(ref)s, %(fingerprint)s, %(start)s, %(end)s, 
 -- A deleted conversation's receipts still answer, but tell nothing of what was written.
 update hitherto.receipt set fingerprint = null, conversation = null
 where tenant = %(tenant)s and conversation = %(ref)s;
-
--- name: forget_receipts_within
--- Receipts of messages that were erased still answer, but tell nothing of what was written.
-update hitherto.receipt set fingerprint = null
-where tenant = %(tenant)s and conversation = %(ref)s
-  and int8range(start_seq, end_seq, '[]') && %(ranges)s::int8multirange;
 
 -- name: delete_conversation
 -- Erase a conversation; messages and digests go with it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,6 +14,7 @@ from hitherto.providers.extractive.model import Extractive
 from hitherto.providers.names.models import compactor_of, model_of
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 from hitherto.settings import Settings
+from hitherto.settings.values import ModelProvider
 from tests.providers.models.digests import prompt
 from tests.providers.models.endpoint import Endpoint, compacted, refused
 from tests.providers.models.providers import KEY, MODEL, PROVIDERS, VERSION, OpenAI, Service
@@ -156,7 +157,7 @@ def test_a_missing_sdk_is_told_with_the_way_to_get_it(monkeypatch: pytest.Monkey
 # Addresses and keys
 
 
-@pytest.mark.parametrize("provider", ["openai", "azure", "ollama", "anthropic"])
+@pytest.mark.parametrize("provider", get_args(ModelProvider))
 @pytest.mark.parametrize(
     "url",
     [
@@ -178,7 +179,7 @@ def test_an_address_that_is_none_is_refused_at_once(provider: str, url: str):
         made(model_provider=provider, model_base_url=url)
 
 
-@pytest.mark.parametrize("provider", ["openai", "azure", "ollama", "anthropic"])
+@pytest.mark.parametrize("provider", get_args(ModelProvider))
 @pytest.mark.parametrize("key", ["sk quire", "sk-schlüssel", "sk-\x07", "sk-\nx"])
 def test_a_key_that_no_header_can_carry_is_refused_at_once(provider: str, key: str):
     with pytest.raises(InvalidSettings, match="HITHERTO_MODEL_KEY") as caught:
