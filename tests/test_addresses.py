@@ -105,10 +105,10 @@ def test_of_an_endpoint_and_a_service(form: str, password: str, encode: type[str
 
 
 async def failure(asked: Settings) -> str:
-    """What a model says of its endpoint that does not answer."""
+    """What a model says of its endpoint that fails."""
     model = model_of(asked)
     endpoint = model._endpoint  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    said = str(endpoint.late())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    said = str(endpoint.failure(500, "", {}))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     await model.aclose()
     return f"{said} {model!r} {endpoint!r}"
 
