@@ -21,7 +21,10 @@ _LENGTH = 100
 _STRIDE = 1_000
 """What the refs of a conversation's copies are apart; the originals' are smaller."""
 
-_COLUMNS = "select column_name from information_schema.columns where table_schema = 'hitherto' and table_name = %s"
+_COLUMNS = (
+    "select column_name from information_schema.columns"
+    " where table_schema = 'hitherto' and table_name = %s and is_generated = 'NEVER'"
+)
 _COPY = sql.SQL(
     "insert into hitherto.{table} ({names}) select {values} from hitherto.{table}, generate_series(1, {copies}) n "
     "where {reference} < {stride} and {which} order by n"

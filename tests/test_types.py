@@ -81,7 +81,9 @@ def test_a_mistyped_option_is_found(checker: str, tmp_path: Path, pytestconfig: 
 
 
 def test_the_options_of_open_are_the_settings() -> None:
-    own = {*inspect.signature(hitherto.open).parameters, *ServiceSettings.model_fields} - {"settings"}
+    own = {*inspect.signature(hitherto.open).parameters, *ServiceSettings.model_fields, "tenant", "user", "agent"} - {
+        "settings"
+    }
     assert set(SettingsOptions.__annotations__) == set(Settings.model_fields) - own
 
 

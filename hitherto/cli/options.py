@@ -9,13 +9,15 @@ from datetime import UTC, date, datetime, time
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidInput
-from hitherto.settings import Settings
+
+if TYPE_CHECKING:
+    from hitherto.settings import Settings
 
 LARGEST = 2**63 - 1
 """The largest number that the store takes."""
@@ -80,9 +82,15 @@ def _target(
     return Target(database, Scope(tenant=tenant, user=user, agent=agent))
 
 
+def _settings() -> Settings:
+    from hitherto.settings import Settings  # not while commands are only listed
+
+    return Settings.load()
+
+
 def default_scope() -> Scope:
     """The scope of commands without options. Raises InvalidSettings and InvalidScope."""
-    settings = Settings.load()
+    settings = _settings()
     return Scope(tenant=settings.tenant, user=settings.user, agent=settings.agent)
 
 
@@ -105,7 +113,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         if missing := {name: setting for name, setting in scoped.items() if given[name] is None}:
-            settings = Settings.load()
+            settings = _settings()
             given |= {name: getattr(settings, setting) for name, setting in missing.items()}
         if shared:
             given["target"] = _target(**{name: given.pop(name) for name in shared})

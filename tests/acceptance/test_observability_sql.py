@@ -11,6 +11,7 @@ import pytest
 
 import hitherto
 from hitherto import sliding_window
+from hitherto.other_systems.views import create_views
 from hitherto.providers.scripted.model import Gate, Scripted
 from tests.acceptance.dialogue import round_, rounds, says_each
 from tests.conftest import SCOPE, SHARED
@@ -32,7 +33,7 @@ def block() -> str:
 async def answers(database: str, block: str) -> list[list[dict[str, Any]]]:
     """What each query of `block` gives, which is sent as it stands."""
     async with await psycopg.AsyncConnection[Any].connect(
-        database, autocommit=True, options="-c search_path=hitherto"
+        database, autocommit=True, options="-c search_path=other_systems"
     ) as connection:
         cursor = await connection.execute(block.encode())
         found: list[list[dict[str, Any]]] = []
@@ -52,6 +53,7 @@ async def test_a_conversation_with_a_digest_that_hangs(database: str, block: str
         await round_(chat, 11)
         await hangs.reached()
 
+        await create_views(database)
         history, stuck, progression, (average,) = await answers(database, block)
 
         # The chain of versions, latest first: each built on the one before, and the last one not made yet.

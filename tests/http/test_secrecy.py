@@ -76,8 +76,7 @@ class TestLogsAndErrors:
         self, memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         chat = memory.conversation("c", scope=SCOPE, policy=hitherto.none())
-        for _ in range(3):
-            await chat.append(*(user(SAID) for _ in range(700)))
+        await chat.append(*(user(f"{SAID} " * 500_000) for _ in range(2)))  # a page each
 
         def fails(page: object) -> bytes:
             raise RuntimeError(f"cannot read {SAID}")

@@ -9,11 +9,12 @@ from tests.other_systems.agent_service.test_agents import *  # noqa: F403
 from tests.other_systems.agent_service.test_configurations import *  # noqa: F403
 from tests.other_systems.agent_service.test_knowledge_base import *  # noqa: F403
 
-LEFT_OUT = {
-    # The service orders what is found by its own reranker alone.
-    "test_a_reranker_of_ones_own",
-    "test_a_reranker_is_where_the_environment_says",
-    # The database is the service's, which waits for it.
-    "test_an_unavailable_memory",
-    "test_a_database_that_goes_away_while_it_answers",
+KEPT = {
+    "test_basic_memory_enabled_agent",
+    "test_memory_with_compression",
+    "test_cross_session_memory",
+    "test_archived_conversations_are_searched",
+    "test_what_is_set_for_the_agent_stays",
+    "test_the_settings_policy_where_nothing_is_configured",
+    "test_the_memorys_embedder_is_taken",
 }
