@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 
 import psycopg
 from psycopg import sql
 
 from hitherto.errors import StoreError
+from hitherto.store.sql import PARTS
 
 SCHEMA = "other_systems"
 
@@ -21,6 +23,7 @@ async def create_views(database: str, *, grant: str | None = None) -> None:
     may read them afterwards, as far as row-level security and its rights to Hitherto's tables let it. Raises
     StoreError."""
     text = files(__package__ or "").joinpath("views.sql").read_text(encoding="utf-8")
+    text = re.sub(r"\{(\w+) of (\w)\}", lambda part: PARTS[part[1]].replace("%(tenant)s", f"{part[2]}.tenant"), text)
     try:
         async with await psycopg.AsyncConnection[tuple[object, ...]].connect(database) as connection:
             await connection.execute(_ONE_AT_A_TIME)

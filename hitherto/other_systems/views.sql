@@ -1,6 +1,7 @@
 -- Views for operators, with the names that other systems' tables have: set search_path to other_systems, and queries written
 -- for those tables run on them. Each has a column "tenant" beside. Nothing can be written through them: each is a join. They
--- read with the rights of whoever asks, so that row-level security holds. Ids of messages sort as their numbers do.
+-- read with the rights of whoever asks, so that row-level security holds. Ids of messages sort as their numbers do. What stands
+-- in braces is a part of the store's statements, for the tenant of the row that it is `of`.
 
 create schema if not exists other_systems;
 
@@ -29,12 +30,7 @@ select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.user_id, c.i
        m.created_at, m.created_at as updated_at, m.expires_at,
        m.retracted_rev is null and m.seq >= c.view_start and m.seq > coalesce(s.end_seq, -1) as is_active, c.tenant
 from hitherto.conversation c
-left join lateral (
-    select s.end_seq from hitherto.digest s
-    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
-      and s.hidden_rev is null and s.end_seq >= c.view_start
-    order by s.end_seq desc, s.id desc limit 1
-) s on true
+left join lateral ({standing_summary of c}) s on true
 join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where m.kind = 'text' and not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
 
@@ -43,12 +39,7 @@ create or replace view other_systems.conversation_summaries with (security_invok
 select s.id, c.id as conversation_id, c.user_id, c.agent as agent_id, s.text as summary, s.created_at, s.completed_at as updated_at,
        c.tenant
 from hitherto.conversation c
-cross join lateral (
-    select * from hitherto.digest s
-    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
-      and s.hidden_rev is null and s.end_seq >= c.view_start
-    order by s.end_seq desc, s.id desc limit 1
-) s
+cross join lateral ({standing_summary of c}) s
 where not hitherto.expiring(c.next_expiry);
 
 -- The same.
@@ -73,25 +64,13 @@ select f.id, f.subject as legacy_id, f.user_id, f.category, f.content, f.visibil
         where e.tenant = f.tenant and e.fact = f.id and not e.retracted
         order by e.said_at, e.seq limit 1) as source_conversation_id,
        f.extracted_at, f.updated_at, f.tenant, f.agent
-from hitherto.fact f
-cross join (select) as read_only
-where f.state = 'current' and (
-    f.confirmed
-    or not exists (select 1 from hitherto.fact_evidence e where e.tenant = f.tenant and e.fact = f.id and not e.retracted)
-    or exists (select 1 from hitherto.fact_evidence e
-               join hitherto.message m on m.tenant = e.tenant and m.conversation = e.conversation and m.seq = e.seq
-               where e.tenant = f.tenant and e.fact = f.id and not e.retracted
-                 and (m.expires_at is null or m.expires_at > statement_timestamp())));
+from ({shown_facts of f}) f
+where f.state = 'current';
 
 -- Conversations, with what each says of its own strategy; null where the agent or the settings decide.
 create or replace view other_systems.agent_conversations with (security_invoker = true) as
 select c.ref as id, c.id as conversation_id, c.user_id, c.agent as agent_id,
-       coalesce(c.title, (
-           select left(m.text, 60) from hitherto.message m
-           where m.tenant = c.tenant and m.conversation = c.ref and m.sum_turns > c.view_turns and m.kind = 'text'
-             and m.role = 'user' and m.retracted_rev is null and not m.erased
-             and (m.expires_at is null or m.expires_at > statement_timestamp())
-           order by m.sum_turns limit 1)) as title,
+       coalesce(c.title, left(({opening of c}), 60)) as title,
        c.policy ->> 'name' as memory_strategy, (c.cross_session ->> 'latest')::boolean as memory_injection,
        c.next_seq as message_count, c.created_at, c.updated_at, c.tenant
 from hitherto.conversation c
@@ -108,27 +87,11 @@ where not m.erased and (m.expires_at is null or m.expires_at > statement_timesta
 
 -- Conversations with the running synopsis, and how many messages it covers.
 create or replace view other_systems.chat_sessions with (security_invoker = true) as
-select c.id, c.user_id, coalesce(c.title, (
-           select left(m.text, 60) from hitherto.message m
-           where m.tenant = c.tenant and m.conversation = c.ref and m.sum_turns > c.view_turns and m.kind = 'text'
-             and m.role = 'user' and m.retracted_rev is null and not m.erased
-             and (m.expires_at is null or m.expires_at > statement_timestamp())
-           order by m.sum_turns limit 1)) as name,
-       coalesce(s.text, '') as summary, (
-           coalesce((select m.sum_dialogue from hitherto.message m
-                     where m.tenant = c.tenant and m.conversation = c.ref and m.seq <= s.end_seq and m.retracted_rev is null
-                     order by m.seq desc limit 1), 0)
-           - coalesce((select m.sum_dialogue from hitherto.message m
-                       where m.tenant = c.tenant and m.conversation = c.ref and m.seq < s.start_seq and m.retracted_rev is null
-                       order by m.seq desc limit 1), 0))::integer as summarized_count,
-       c.created_at, c.updated_at, c.agent, c.tenant
+select c.id, c.user_id, coalesce(c.title, left(({opening of c}), 60)) as name,
+       coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0)::integer as summarized_count, c.created_at, c.updated_at,
+       c.agent, c.tenant
 from hitherto.conversation c
-left join lateral (
-    select * from hitherto.digest s
-    where s.tenant = c.tenant and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
-      and s.hidden_rev is null and s.end_seq >= c.view_start and not hitherto.expiring(c.next_expiry)
-    order by s.end_seq desc, s.id desc limit 1
-) s on true;
+left join lateral ({summary of c}) s on true;
 
 -- What users asked and what was answered in the end, as far as it is shown.
 create or replace view other_systems.chat_messages with (security_invoker = true) as

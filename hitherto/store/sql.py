@@ -36,7 +36,7 @@ _FILES = (
 )
 
 
-def _load() -> dict[str, LiteralString]:
+def _load() -> tuple[dict[str, LiteralString], dict[str, str]]:
     folder = resources.files(__package__ or "")
     text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES)
     blocks = re.split(r"^-- (name|part): (\w+)\n", text, flags=re.MULTILINE)[1:]
@@ -53,7 +53,8 @@ def _load() -> dict[str, LiteralString]:
         else:
             # The files ship with the package and are never built from input: their text is as literal as this source.
             statements[name] = cast(LiteralString, whole)
-    return statements
+    return statements, parts
 
 
-SQL = _load()
+SQL, PARTS = _load()
+"""The statements and the parts, by name."""

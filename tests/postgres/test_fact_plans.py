@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from hitherto.core.facts.queries import MOST_SHARED
 from tests.databases import Databases
 from tests.postgres.plans import (
     TOUCHED,
@@ -21,6 +22,8 @@ from tests.postgres.plans import (
 OWN = 300
 """Current facts of the user's own about the subject; as many of his hold no more, or are about others."""
 SHARED = 40
+CROWD = 5_000
+"""Facts about the subject `crowd` that v shares."""
 MORE = 20_000
 LENGTH = 2_000
 SAID = 300 + 300 + 179 + 300
@@ -36,6 +39,9 @@ FILL = f"""
     insert into hitherto.subject_member (tenant, subject, no, user_id)
     select 'acme', 's' || n, 1, 'u' || n from generate_series(1, {MORE // 10}) n
     union all select 'acme', 's1', 2, 'u' union all select 'acme', 's1', 3, 'v';
+    insert into hitherto.subject (tenant, id, name) values ('acme', 'crowd', 'C');
+    insert into hitherto.subject_member (tenant, subject, no, user_id)
+    values ('acme', 'crowd', 1, 'z'), ('acme', 'crowd', 2, 'v');
 
     insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, dialogue,
     updated_at,
@@ -69,6 +75,7 @@ FILL = f"""
         from generate_series(1, {OWN}) n
         union all select 5000 + n, 'w', 'a', 's1', n, 'current', 'shared' from generate_series(1, 5) n
         union all select 6000 + n, 'v', 'a', 's2', n, 'current', 'shared' from generate_series(1, {OWN}) n
+        union all select 40000 + n, 'v', 'a', 'crowd', n, 'current', 'shared' from generate_series(1, {CROWD}) n
         union all select 10000 + n, 'u' || n % {MORE // 10}, 'a', 's1', n, 'current', 'private'
         from generate_series(1, {MORE}) n
     ) f;
@@ -104,7 +111,7 @@ FILL = f"""
 
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 BOOK = {**SCOPE, "subject": "s1"}
-KNOWN = {**BOOK, "conversation": "c", "name": "words", "dimensions": 256, "facts": True}
+KNOWN = {**BOOK, "conversation": "c", "name": "words", "dimensions": 256, "facts": True, "most_shared": MOST_SHARED}
 ONE = {**SCOPE, "all_agents": False, "id": 7}
 LISTED = {
     **SCOPE, "subject": None, "mine": True, "shared": True, "all_agents": False, "category": None,
@@ -127,6 +134,9 @@ CASES = {
     "known, to who is no member": bound("known", {**KNOWN, "user": "w"}, 2, 5 + 10),
     "known, of another subject": bound("known", {**KNOWN, "conversation": "none", "subject": "s150"}, 2, 10),
     "known, of nobody": bound("known", {**KNOWN, "user": "nobody", "conversation": "none", "subject": ""}, 2, 5),
+    "known, of what thousands are shared": bound(
+        "known", {**KNOWN, "user": "z", "conversation": "none", "subject": "crowd"}, 2, 2 * MOST_SHARED + 10
+    ),
     "current_facts": bound("current_facts", BOOK, OWN, 3 * OWN + 200),
     "subject": bound("subject", BOOK, 1, 4),
     "hold_fact_subject": bound("hold_fact_subject", BOOK, 1, 1),

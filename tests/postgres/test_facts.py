@@ -17,7 +17,7 @@ import pytest
 
 from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import OTHER, FactState, LearnedFacts, RepeatedFact
-from hitherto.core.facts.queries import FactFilter
+from hitherto.core.facts.queries import MOST_SHARED, FactFilter
 from hitherto.core.log.append import extended
 from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact, NotFound
@@ -402,6 +402,26 @@ async def test_the_columns_of_what_is_known_are_its_rows(store: Store, database:
     assert told.contents[-1] == found[-1]["content"]
 
 
+async def test_of_what_others_share_the_newest_are_known(store: Store, database: str) -> None:
+    await store.facts.set_subject(SCOPE.tenant, "s", members=(SCOPE.user, MEMBER.user))
+    own = await store.facts.add(SCOPE, "s", new("Swims."))
+    shared = await store.facts.add(MEMBER, "s", new("Sings."))
+    await store.facts.change(MEMBER, shared.id, SHARE)
+    await rows(
+        database,
+        f"""insert into fact (tenant, user_id, agent, subject, category, content, fingerprint, visibility, confidence,
+                              tokens, length, hashes, counts)
+            select tenant, user_id, agent, subject, category, content, n, visibility, confidence, tokens, length,
+                   hashes, counts
+            from fact, generate_series(1, {MOST_SHARED + 50}) n where fact.id = {shared.id}""",
+    )
+    last = await store.facts.add(SCOPE, "s", new("Rows."))
+    known = await store.facts.known(SCOPE, "s")
+    newest = range(last.id - MOST_SHARED, last.id)
+    assert known.ids.tolist() == [own.id, *newest, last.id]
+    assert known.own.tolist() == [True, *[False] * MOST_SHARED, True]
+
+
 async def test_the_third_seeds_table_shows_what_is_known(store: Store, database: str) -> None:
     first, second, _ = await learned(store, "Swims.", "Sings.", "Rows.", name="conv_1", subject="mum")
     await learned(store, "Dives.", name="conv_2", subject="mum", supersedes=(first,))
@@ -450,6 +470,6 @@ def test_every_statement_on_facts_names_its_owner() -> None:
         # From each mention of the table on, to the next: what a fact is about may be looked up to ask for that.
         branches = re.findall(r"(?:hitherto\.fact\b|\{shown_facts\})(.*?)(?=hitherto\.|\{|\Z)", body, re.DOTALL)
         for branch in branches if name in SHOWING else ():
-            whose = ("user_id = %(user)s", ") about")
+            whose = ("user_id = %(user)s", ") about", "f.id = n.id")  # the last: of the ids of what is shared
             assert any(one in branch for one in whose), (name, branch)
     assert {name for name, body in named.items() if "{shared_facts}" in body} == SHOWING - {"facts_said_in"}

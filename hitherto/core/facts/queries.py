@@ -12,6 +12,10 @@ from hitherto.core.facts.fact import FactAction, FactState, KnownFact, Subject
 from hitherto.core.facts.relevance import FactColumns
 from hitherto.core.recall.vectors import Space
 
+MOST_SHARED = 1_000
+"""The most facts of others that a context looks at, the newest ones: more than it has room for, unless facts may take
+some 40,000 tokens. So what members share does not slow down every context of the others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentFacts:
@@ -23,8 +27,8 @@ class CurrentFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownFacts(FactColumns):
-    """The facts that a context may show: the current facts of a scope about a subject, and those that other members of
-    the subject share, ascending by id (the order of extraction).
+    """The facts that a context may show: the current facts of a scope about a subject, and the newest MOST_SHARED that
+    other members of the subject share, ascending by id (the order of extraction).
 
     `own` says which are the scope's own, `shared` which are shared. `tokens` are those of the contents (canonical).
     `codes` are those of vectors in the space that was asked for. `due`: messages of the tenant wait to be erased, and

@@ -60,9 +60,9 @@ where f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
 order by f.id;
 
 -- name: known
--- What a context may show, as two rows of columns: the scope's own facts about a subject, with that subject; and those
--- that other members share with the user. (Columns are read in a fraction of the time that rows take. Each part is read
--- in the order of an index; `offset 0` keeps that order for the columns.)
+-- What a context may show, as two rows of columns: the scope's own facts about a subject, with that subject; and the
+-- newest `most_shared` that other members share with the user. (Columns are read in a fraction of the time that rows
+-- take. Each part is read in the order of an index; `offset 0` keeps that order for the columns.)
 with about as materialized (
     select coalesce((
         select c.subject from hitherto.conversation c
@@ -105,9 +105,9 @@ cross join lateral (
            string_agg(f.counts, ''::bytea) as counts,
            string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
     from (
-        select figures, category, content, hashes, counts, space, code
-        from ({shared_facts}) f
-        where %(facts)s
+        select f.*
+        from (select f.id from ({shared_facts}) f where %(facts)s order by f.id desc limit %(most_shared)s) n
+        cross join lateral (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = n.id limit 1) f
         order by f.id offset 0
     ) f
 ) f;

@@ -19,7 +19,7 @@ from hitherto.core.facts.fact import (
     Subject,
     Visibility,
 )
-from hitherto.core.facts.queries import CurrentFacts, FactChange, FactFilter, KnownFactsQuery
+from hitherto.core.facts.queries import MOST_SHARED, CurrentFacts, FactChange, FactFilter, KnownFactsQuery
 from hitherto.core.log.message import storable
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.scope import Scope
@@ -42,6 +42,7 @@ def known_values(scope: Scope, conversation: str | None, asked: KnownFactsQuery)
         "conversation": conversation,
         "subject": asked.subject,
         "facts": asked.facts,
+        "most_shared": MOST_SHARED,
         "name": name,
         "dimensions": dimensions,
     }

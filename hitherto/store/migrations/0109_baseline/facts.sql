@@ -76,7 +76,7 @@ alter table hitherto.fact alter column hashes set storage external, alter column
     alter column code set storage external, alter column figures set storage external;
 create index fact_of_user on hitherto.fact (tenant, user_id, agent, id);
 create index fact_waiting on hitherto.fact (tenant, user_id, agent, id) where state = 'current' and not indexed;
-create index fact_shared on hitherto.fact (tenant, subject, agent, id)
+create index fact_shared on hitherto.fact (tenant, subject, agent, id) include (user_id, confirmed)
     where state = 'current' and visibility = 'shared' and subject <> '';
 create index fact_known on hitherto.fact (tenant, user_id, agent, subject, id) where state = 'current';
 create index fact_replaced on hitherto.fact (tenant, superseded_by) where superseded_by is not null;
