@@ -244,6 +244,7 @@ class Connections:
         try:
             await self._cleared(connection, error)
         finally:
+            connection.forget_results()
             if connection.closed and not isinstance(error, DatabaseReadOnly):
                 self._lose(connection, by=error)
             try:

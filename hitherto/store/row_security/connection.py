@@ -42,7 +42,8 @@ class RowSecurityConnection(WatchedConnection):
 
     async def execute_often(self, query: LiteralString, params: Any = None, *, named: bool = False) -> AsyncCursor[Any]:
         """As `execute`, for a statement that comes with every append: on the cursor that is kept for it, which has its
-        result until it comes again. If `named`, its rows have their columns by name too."""
+        result until it comes again or the connection is given back. If `named`, its rows have their columns by name
+        too."""
         return await self.kept_cursor(query, named=named).execute(query, params)
 
     def kept_cursor(self, query: LiteralString, *, named: bool = False) -> AsyncCursor[Any]:
@@ -52,6 +53,11 @@ class RowSecurityConnection(WatchedConnection):
         if found is None:
             found = self._kept[query] = self.cursor(row_factory=_named_rows() if named else tuple_row)
         return found
+
+    def forget_results(self) -> None:
+        """Nothing of what was read or written is to be held: it may be large, and the connection lasts."""
+        for cursor in self._kept.values():
+            cast(_Cursor, cursor).forget()
 
     def forget_tenant(self) -> None:
         """The connection is in no transaction."""
@@ -130,3 +136,9 @@ class _Cursor(AsyncCursor[Any]):
         async with self._conn.pipeline():
             await self._conn.let_in(query, params)
             return await super().execute(query, params, **options)
+
+    def forget(self) -> None:
+        """Let go of the statement's values and of its result."""
+        self._reset()
+        if hasattr(self, "_tx"):
+            self._tx.set_pgresult(None, set_loaders=False)
