@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
@@ -32,10 +32,13 @@ from pydantic import (
 )
 
 from hitherto.core.digests.digest import Digest
-from hitherto.core.log.message import NESTED, Message, Wire
+from hitherto.core.log.message import NESTED, Logged, Message, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
+from hitherto.engine.retry import Answered
+from hitherto.errors import InvalidInput
 from hitherto.wire import read
+from hitherto.wire.neutral import text_of
 
 _LISTS = (Iterable, Sequence, Collection)
 _TIME = re.compile(r"\d{4}-|-?P")
@@ -146,15 +149,49 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(dict[str, Any] if hint is Policy else hint)
 
 
+_MESSAGES_IN: dict[object, Callable[[Any], Iterable[dict[str, Any]]]] = {
+    Logged: lambda answer: [answer["message"]],
+    list[Logged]: lambda answer: [one["message"] for one in answer],
+    Sequence[tuple[str, Logged]]: lambda answer: [one["message"] for _, one in answer],
+    Answered | None: lambda answer: answer["messages"] if answer else [],
+}
+"""How the messages are found in the JSON of an answer of this type."""
+
+_LONG = 1_000
+
+LEFT_OUT = f"""Left out where it is longer than {_LONG:,} characters and `payload` says it all: it is then the texts of
+`payload`, in their order, a line each; a tool call is "[calls name(arguments)]", an image "[image]", another part
+"[type]"."""
+"""What the document says of a message's `text`."""
+
+
 def answer_to_json(value: Any, hint: Any) -> Any:
-    """An answer as JSON values."""
+    """An answer as JSON values. Long texts of messages stand there once: see LEFT_OUT."""
     if isinstance(value, Policy):
         return value.to_json()
-    return adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
+    answer = adapter(hint).dump_python(value, mode="json", by_alias=True, context=NESTED)
+    for message in _MESSAGES_IN.get(hint, lambda _: ())(answer):
+        if len(message["text"]) > _LONG and _text_in(message) == message["text"]:
+            del message["text"]
+    return answer
+
+
+def _text_in(message: dict[str, Any]) -> str | None:
+    """The text that the message's payload has; None if it cannot be read."""
+    try:
+        return text_of(message["payload"], message["wire"])
+    except InvalidInput:
+        return None
 
 
 def answer_from_json(value: Any, hint: Any) -> Any:
-    """The answer that JSON values stand for."""
+    """The answer that JSON values stand for. Raises ValueError for other values."""
+    try:
+        for message in _MESSAGES_IN.get(hint, lambda _: ())(value):
+            if "text" not in message:
+                message["text"] = _text_in(message)
+    except (AttributeError, KeyError, TypeError):
+        pass  # no such answer, which is told below
     return Policy.from_json(value) if hint is Policy else adapter(hint).validate_python(value, context=NESTED)
 
 

@@ -119,7 +119,7 @@ class NeutralMessage:
 
     @property
     def text(self) -> str:
-        return "\n".join(line for line in map(readable, self.parts) if line)
+        return storable("\n".join(line for line in map(readable, self.parts) if line))
 
 
 def readable(part: Part) -> str:
@@ -160,7 +160,7 @@ def reads(wire: str) -> Callable[[Reader], Reader]:
 
 def said(message: Message) -> NeutralMessage:
     """The content of a message. Raises InvalidInput for a wire format that is not known."""
-    return reader(message)(message.payload)
+    return reader(message.wire)(message.payload)
 
 
 def calls_of(message: Message) -> tuple[Call, ...]:
@@ -174,13 +174,18 @@ def spoken(message: Message) -> str:
     return "\n".join(part.text for part in said(message).parts if isinstance(part, Text))
 
 
-def reader(message: Message) -> Reader:
-    """The function that reads the message's item. Raises InvalidInput for a wire format that is not known."""
+def reader(wire: str) -> Reader:
+    """The function that reads the items of `wire`. Raises InvalidInput for a wire format that is not known."""
     try:
-        return _READERS[message.wire]
+        return _READERS[wire]
     except KeyError:
         known = ", ".join(_READERS)
-        raise InvalidInput(f"the message's wire is {message.wire!r}; it must be one of {known}") from None
+        raise InvalidInput(f"the message's wire is {wire!r}; it must be one of {known}") from None
+
+
+def text_of(item: Payload, wire: str) -> str:
+    """What the `text` of a message with this item is. Raises InvalidInput for an item that cannot be read."""
+    return reader(wire)(item).text
 
 
 def message_from(payload: Mapping[str, Any], wire: str) -> Message:
@@ -198,7 +203,7 @@ def message_from(payload: Mapping[str, Any], wire: str) -> Message:
         wire=wire,
         role=Role.TOOL if answers else says.role,
         kind=says.kind,
-        text=storable(says.text),
+        text=says.text,
         calls=calls,
         answers=answers,
         tools=tuple(storable(call.name) for call in says.calls),

@@ -30,7 +30,7 @@ def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
     """
     if not message.answers and not (calls and message.calls):
         return message
-    read, item = reader(message), message.payload
+    read, item = reader(message.wire), message.payload
     says = read(item)
     parts = says.results or says.calls
     names = message.tools if len(message.tools) == len(parts) else [_name(item, part) for part in parts]
@@ -42,7 +42,7 @@ def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
     elif texts[0] is not None:
         item |= (_result_of if says.results else _arguments_of)(item, texts[0])
     raw = to_json(item, what="the redacted message")
-    return message if raw == message.raw else dataclasses.replace(message, raw=raw, text=storable(read(item).text))
+    return message if raw == message.raw else dataclasses.replace(message, raw=raw, text=read(item).text)
 
 
 def _name(item: Payload, part: ToolCall | ToolResult) -> str:

@@ -27,6 +27,7 @@ from hitherto.http.server.callers import Authentication, Limits, needs
 from hitherto.http.server.gate import RequestGate
 from hitherto.http.server.responses import encoded, problem
 from hitherto.http.server.streams import PATHS, add_streams
+from hitherto.http.shapes import LEFT_OUT
 from hitherto.watching import CONTENT_TYPE
 
 _ABOUT = """Conversation memory for LLM agents: every message kept, every turn within its token budget.
@@ -160,6 +161,9 @@ def _document(app: FastAPI) -> dict[str, Any]:
         parts.setdefault("schemas", {})["Problem"] = _PROBLEM
         parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{}, {"key": []}]
+        message = parts["schemas"]["Message"]
+        message["required"].remove("text")
+        message["properties"]["text"]["description"] = " ".join(LEFT_OUT.split())
         for name, schema in parts["schemas"].items():
             schema["title"] = name  # each its own: generators name their types by it
             for field in schema.get("properties", {}).values():
