@@ -9,8 +9,10 @@ from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
 
-from hitherto.core.log.message import PAYLOAD, JsonText, shallow_json, storable
+from hitherto.core.log.message import LONGEST_CALL_ID, PAYLOAD, JsonText, shallow_json, storable
 from hitherto.core.log.ranges import Ranges, any_in
+from hitherto.core.scope import LONGEST_NAME
+from hitherto.errors import InvalidMessage
 
 
 class RunStatus(StrEnum):
@@ -92,7 +94,10 @@ class RunEvent:
 
 def new_event(kind: EventKind, payload: object, *, name: str | None = None, call_id: str | None = None) -> NewEvent:
     """An event with that payload. Raises InvalidMessage for a payload that is not JSON, or is nested deeper than 100
-    levels."""
+    levels, and for a name of more than 200 or a call id of more than 10,000 characters."""
+    for what, value, most in (("name", name, LONGEST_NAME), ("call_id", call_id, LONGEST_CALL_ID)):
+        if value is not None and len(value) > most:
+            raise InvalidMessage(f"an event's {what} has {len(value):,} characters; at most {most:,} are kept")
     return NewEvent(
         kind=kind,
         name=None if name is None else storable(name),

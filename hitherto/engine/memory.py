@@ -16,7 +16,7 @@ from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.digests.work import Backlog
 from hitherto.core.documents.checks import metadata_json, type_of
 from hitherto.core.export.records import ExportScope
-from hitherto.core.facts.fact import Subject
+from hitherto.core.facts.fact import MOST_MEMBERS, Subject
 from hitherto.core.ledger import By, Costs
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import AgentDefaults, MessageRange, ScopePart
@@ -279,10 +279,12 @@ class Memory:
 
         From the next context on, a user who is no longer a member sees no shared facts, and nobody sees what that user
         shared. Only the application should call this: the caller decides who sees what, and nothing checks who may be a
-        member. Raises InvalidScope for an unusable name.
+        member. Raises InvalidScope for an unusable name, InvalidInput for more than 10,000 members.
         """
         tenant, subject = checked_name(tenant, "tenant"), checked_name(subject, "subject")
         given = None if members is None else checked_list(members, "members", "users")
+        if given is not None and len(given) > MOST_MEMBERS:
+            raise InvalidInput(f"members are {len(given):,} users; a subject has at most {MOST_MEMBERS:,}")
         users = None if given is None else [checked_name(user, "a member") for user in given]
         return await self._services.store.facts.set_subject(
             tenant,

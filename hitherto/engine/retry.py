@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from hitherto.core.log.conversations import MessageRange
-from hitherto.core.log.message import Message, Role
+from hitherto.core.log.message import Message, Role, to_json
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.log.rewind import Rewinder
@@ -33,7 +33,8 @@ def marked(message: Message, key: str | None, size: int) -> Message:
     """The last message of a partial answer. Its metadata says so; `_MARK` has the key and the number of messages,
     by which a retry finds them."""
     mark = {"key": key, "messages": size}
-    return message.with_metadata({**json.loads(message.metadata), "partial": True, _MARK: mark})
+    noted = {**json.loads(message.metadata), "partial": True, _MARK: mark}
+    return replace(message, metadata=to_json(noted, what="metadata"))
 
 
 async def retried(handle: Handle, question: Sequence[Message], key: str) -> Answered | None:

@@ -614,10 +614,10 @@ class SyncDocuments(SyncPart[Documents]):
         before: int | None = None,
         limit: int = 100,
     ) -> DocumentList:
-        """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit`, and those
-        stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least one: the
-        next page is that before the last one's id, until one is empty. `doc_type` is one type ("conversations" is
-        "conversation"), or "all". `metadata`: only documents that have every entry of it, as an equal value or in a
+        """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit` (1,000), and
+        those stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least
+        one: the next page is that before the last one's id, until one is empty. `doc_type` is one type ("conversations"
+        is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an equal value or in a
         list. Raises InvalidDocument, InvalidInput for an unusable `limit`. See `Documents.list`."""
         return self._run(
             lambda documents: documents.list(
@@ -709,8 +709,8 @@ class SyncFacts(SyncPart[Facts]):
 
     def sources(self, id: int) -> Sequence[tuple[str, Logged]]:
         """The messages that say one of the user's own facts, oldest first, each with the name of its conversation;
-        empty for a fact that was added by hand, or whose conversation was deleted. Raises NotFound for any other fact.
-        See `Facts.sources`."""
+        empty for a fact that was added by hand, or whose conversation was deleted. Where they are large or many, they
+        are the first of them. Raises NotFound for any other fact. See `Facts.sources`."""
         return self._run(lambda facts: facts.sources(id))
 
 

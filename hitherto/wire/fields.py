@@ -6,7 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, containers, storable, to_json
+from hitherto.core.log.message import (
+    ANTHROPIC,
+    CHAT,
+    DEPTH,
+    LONGEST_CALL_ID,
+    RESPONSES,
+    Payload,
+    containers,
+    storable,
+    to_json,
+)
+from hitherto.core.scope import LONGEST_NAME
 from hitherto.errors import InvalidMessage
 
 WIDTH = 80
@@ -51,10 +62,13 @@ def text(item: Payload, key: str, of: str) -> str:
 
 
 def identifier(item: Payload, key: str, of: str) -> str:
-    """The required id or name at `key`: not empty, and with no characters that a store cannot keep."""
+    """The required id or name at `key`: not empty, not too long, and with no characters that a store cannot keep."""
     value = item.get(key)
     if not isinstance(value, str) or not value:
         raise InvalidMessage(f"{of} needs {key} as a text that is not empty, and has {_found(item, key)}")
+    most = LONGEST_NAME if key == "name" else LONGEST_CALL_ID
+    if len(value) > most:
+        raise InvalidMessage(f"{of} has {_found(item, key)} of {len(value):,} characters; at most {most:,} are kept")
     if storable(value) != value:
         raise InvalidMessage(f"{of} has {_found(item, key)} with NUL or a lone surrogate in it; give it a plain one")
     return value

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hitherto.core.documents.document import CONVERSATION, namespace_of
-from hitherto.core.log.message import DEPTH, storable
+from hitherto.core.log.message import DEPTH, LONGEST_METADATA, storable
 from hitherto.core.scope import LONGEST_NAME
 from hitherto.errors import InvalidDocument, InvalidInput
 
@@ -18,9 +18,6 @@ MOST_CHARACTERS = 20_000_000
 
 LONGEST_NAMESPACE = len(namespace_of("")) + LONGEST_NAME
 """The most characters of a namespace: the namespace of any user's conversations fits."""
-
-LONGEST_METADATA = 100_000
-"""Characters of a document's metadata as JSON."""
 
 LONGEST_TITLE = 500
 

@@ -22,6 +22,9 @@ OTHER = "other"
 LONGEST_FACT = 500
 """Characters of a fact's content: one sentence."""
 
+MOST_MEMBERS = 10_000
+"""Members of a subject."""
+
 LONGEST_CATEGORY = 50
 """Characters of a category."""
 

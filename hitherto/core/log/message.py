@@ -37,6 +37,12 @@ CHAT: Final = "openai.chat"
 RESPONSES: Final = "openai.responses"
 ANTHROPIC: Final = "anthropic"
 
+LONGEST_CALL_ID = 10_000
+"""Characters of a tool call's id. Some gateways put a model's signature into it."""
+
+LONGEST_METADATA = 100_000
+"""Characters of metadata as JSON."""
+
 _EACH = 100
 """Characters that take as long as a message beside its own."""
 
@@ -187,9 +193,19 @@ class Message:
     def with_metadata(self, metadata: Mapping[str, Any]) -> Message:
         """The same message with metadata of the application, which is never shown to a model.
 
-        Raises InvalidMessage when it is not a JSON object, or is nested deeper than 100 levels.
+        Raises InvalidMessage when it is not a JSON object, is nested deeper than 100 levels, or has more than 100,000
+        characters as JSON.
         """
-        return replace(self, metadata=shallow_json(dict(metadata), what="metadata"))
+        text = shallow_json(dict(metadata), what="metadata")
+        if (
+            len(text) > LONGEST_METADATA
+            and (size := len(json.dumps(json.loads(text), ensure_ascii=False))) > LONGEST_METADATA
+        ):
+            raise InvalidMessage(
+                f"metadata has {size:,} characters as JSON; at most {LONGEST_METADATA:,} are kept, so keep the rest "
+                "elsewhere"
+            )
+        return replace(self, metadata=text)
 
     def expiring(self, at: datetime) -> Message:
         """The same message, to be erased once `at` has passed. Raises InvalidMessage for a time without a zone."""

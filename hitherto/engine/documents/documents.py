@@ -106,9 +106,9 @@ class Documents:
         before: int | None = None,
         limit: int = 100,
     ) -> DocumentList:
-        """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit`, and those
-        stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least one: the
-        next page is that before the last one's id, until one is empty. `doc_type` is one type
+        """The documents, the last stored first, with their texts cut to 1,000 characters; at most `limit` (1,000), and
+        those stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least
+        one: the next page is that before the last one's id, until one is empty. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
         equal value or in a list. Raises InvalidDocument, InvalidInput for an unusable `limit`."""
         await purge(self._services, self._scope.tenant)
@@ -119,7 +119,7 @@ class Documents:
             doc_type=type_of(doc_type),
             metadata=json.loads(metadata_json(metadata)),
             before=None if before is None else _number(before),
-            limit=checked_limit(limit, minimum=0, most=2**62),
+            limit=checked_limit(limit, minimum=0),
         )
 
     @property

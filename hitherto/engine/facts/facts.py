@@ -13,6 +13,7 @@ from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, New
 from hitherto.core.facts.queries import AddedFact, FactChange, FactFilter
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged
+from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import THE_USER, Scope, checked_name
 from hitherto.engine.facts import arguments
 from hitherto.engine.purge import purge
@@ -192,18 +193,22 @@ class Facts:
 
     async def sources(self, id: int) -> Sequence[tuple[str, Logged]]:
         """The messages that say one of the user's own facts, oldest first, each with the name of its conversation;
-        empty for a fact that was added by hand, or whose conversation was deleted. Raises NotFound for any other
-        fact."""
+        empty for a fact that was added by hand, or whose conversation was deleted. Where they are large or many, they
+        are the first of them. Raises NotFound for any other fact."""
         fact = await self._own(id)
         scope = replace(self._scope, agent=fact.agent)
         found: list[tuple[str, Logged]] = []
+        size = 0
         for one in fact.evidence:
+            if size > PAGE_SIZE:
+                break
             head = await self._services.store.head(scope, one.conversation)
             if head is None:
                 continue
             reading = MessageRange(start=one.seq, stop=one.seq + 1)
             logged = await self._services.store.messages(scope, one.conversation, head.ref, reading)
             found += [(one.conversation, message) for message in logged if _is_there(message, head.clock)]
+            size += PAGE_ENTRY + sum(len(message.message.raw) for message in logged)
         return found
 
     def _seen(self, fact: Fact) -> Fact:

@@ -103,13 +103,17 @@ class TestDeleting:
 
 
 class TestWhatTheyRestOn:
-    async def test_sources_open_the_messages(self, memory: Memory, facts: Facts) -> None:
+    async def test_sources_open_the_messages(
+        self, memory: Memory, facts: Facts, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         await dialogue(memory, "c", "Hello.", CELLO.text)
         await dialogue(memory, "d", CELLO.text)
         number = (await fact(memory, CELLO.content)).id
         said = await facts.sources(number)
         assert [(name, one.seq, one.message.text) for name, one in said] == [("c", 2, CELLO.text), ("d", 0, CELLO.text)]
         assert said[0][1].created_at <= said[1][1].created_at
+        monkeypatch.setattr(hitherto.engine.facts.facts, "PAGE_SIZE", 1, raising=False)
+        assert await facts.sources(number) == said[:1], "the first of them, where they are large"
 
     async def test_what_has_expired_is_shown_to_nobody_before_it_is_swept(self, store: Store) -> None:
         """Expiry is honored on reading, also where another conversation or another user is shown a fact."""
