@@ -18,8 +18,9 @@ from hitherto.http.server.app import MorePaths, create_app
 from hitherto.http.server.callers import Limits
 from hitherto.http.server.serve import server
 from tests.conftest import SCOPE
+from tests.patience import PATIENCE
 
-LIMITS = Limits(requests=None, size=2**24, seconds=60.0)
+LIMITS = Limits(requests=None, size=2**24, seconds=PATIENCE)
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from tests.conftest import SCOPE
 from tests.faults.waiting import until
 from tests.http.serving import LIMITS, serving
 from tests.http.test_keys import filled
+from tests.patience import PATIENCE
 
 NAMES = {USER: SCOPE.user, AGENT: SCOPE.agent}
 JSON = {**NAMES, "Content-Type": "application/json"}
@@ -39,10 +40,10 @@ async def memory(memory: Memory) -> Memory:
 @pytest.fixture
 async def service(memory: Memory) -> AsyncIterator[httpx.AsyncClient]:
     """Without keys; what is written is the tenant local's."""
-    limits = replace(LIMITS, size=SIZE, seconds=30)
+    limits = replace(LIMITS, size=SIZE, seconds=PATIENCE)
     async with (
         serving(memory, keys=False, limits=limits) as url,
-        httpx.AsyncClient(base_url=url, timeout=60) as client,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client,
     ):
         yield client
         assert (await client.get("/healthz")).status_code == 200
@@ -127,7 +128,7 @@ class TestTooLarge:
 
     @pytest.mark.parametrize("body", [b"[" * 250_000, b'{"a":' * 60_000, b"[" + b"0," * 149_000 + b"0]"])
     async def test_in_values(self, memory: Memory, body: bytes) -> None:
-        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             for path in (HERE, f"{PREFIX}/recall"):
                 found = await client.post(path, headers=JSON, content=b'{"messages": [{"x": ' + body * 4 + b"}]}")
                 assert kind(found) == (413, "TooLarge")
@@ -135,7 +136,7 @@ class TestTooLarge:
             assert found.status_code in (413, 422)
 
     async def test_signs_in_a_text_are_no_values(self, memory: Memory) -> None:
-        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             text = json.dumps({"text": 'one,"two":[{\\' * 60_000})
             found = await client.post(f"{PREFIX}/documents", headers=JSON, content=text)
             assert found.status_code == 200, found.text

@@ -27,6 +27,7 @@ from hitherto.http.client.service import Service
 from hitherto.http.operations import OPERATIONS
 from tests.conftest import SCOPE
 from tests.http.serving import serving
+from tests.patience import PATIENCE
 
 REMOTE: dict[type, type] = {
     Memory: remote.RemoteMemory,
@@ -210,7 +211,7 @@ class TestWhatIsNoService:
             url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
             memory = remote.RemoteMemory(Service(url, None, timeout=0.3))
             chat = memory.conversation("c", scope=SCOPE)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 with pytest.raises(ServiceUnavailable):
                     await chat.append(user("x" * 16_000_000))
             await memory.aclose()
@@ -258,12 +259,12 @@ class TestWhatIsNoService:
 
         monkeypatch.setattr(Service, "_once", counted)
         with pytest.raises(ServiceUnavailable, match="hitherto serve"):
-            async with asyncio.timeout(30), hitherto.connect("http://127.0.0.1:1"):
+            async with asyncio.timeout(PATIENCE), hitherto.connect("http://127.0.0.1:1"):
                 pass
         assert len(asked) == 1
 
     async def test_a_path_that_there_is_not(self, service: tuple[str, str]) -> None:
-        memory = Service(*service, timeout=10)
+        memory = Service(*service, timeout=PATIENCE)
         with pytest.raises(ServiceError, match="the service has no such path"):
             await memory.request("GET", "/api/v1/conversation/c/head", headers={})
         await memory.aclose()
@@ -271,7 +272,10 @@ class TestWhatIsNoService:
     async def test_http_spoken_to_tls(self, service: tuple[str, str]) -> None:
         """It is not tried again: that would not help."""
         with pytest.raises(ServiceUnavailable, match="no secure connection"):
-            async with asyncio.timeout(10), hitherto.connect(service[0].replace("http:", "https:"), key=service[1]):
+            async with (
+                asyncio.timeout(PATIENCE),
+                hitherto.connect(service[0].replace("http:", "https:"), key=service[1]),
+            ):
                 pass
 
     @pytest.mark.parametrize("key", ["a\nb", "a\r\nX: y", "\x00", "ä", ""])
@@ -290,15 +294,19 @@ class TestItsLife:
             await opened.conversations(tenant=SCOPE.tenant)
 
     async def test_closing_while_requests_wait(self) -> None:
+        arrived, most = asyncio.Semaphore(0), 100
+
         async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            arrived.release()
             await reader.read()
             writer.close()
 
         async with await asyncio.start_server(wait, "127.0.0.1", 0) as listening:
             url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-            memory = remote.RemoteMemory(Service(url, None, timeout=10))
+            memory = remote.RemoteMemory(Service(url, None, timeout=PATIENCE))
             asked = [asyncio.create_task(memory.conversations(tenant="local")) for _ in range(150)]
-            await asyncio.sleep(0.2)
+            for _ in range(most):
+                await arrived.acquire()
             await memory.aclose()
             for one in await asyncio.gather(*asked, return_exceptions=True):
                 assert isinstance(one, InvalidInput), repr(one)

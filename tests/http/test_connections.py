@@ -120,10 +120,10 @@ async def test_where_all_are_in_use(memory: Memory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(serve, "most_connections", lambda: 2)
     async with serving(memory, keys=False) as url:
         used = [await connected(url) for _ in range(2)]
-        for _, writer in used:  # its body is waited for
-            writer.write(b"POST /api/v1/recall HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
-            writer.write(b"1")
-        await asyncio.sleep(0.1)
+        for reader, writer in used:  # its body is waited for
+            writer.write(b"POST /api/v1/recall HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n")
+            writer.write(b"Expect: 100-continue\r\n\r\n")
+            assert b" 100 " in await reader.readuntil(b"\r\n\r\n")
         refused = await connected(url)
         assert (await ended(refused)).startswith(b"HTTP/1.1 503 ")
         for _, writer in (*used, refused):

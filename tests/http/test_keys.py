@@ -30,6 +30,7 @@ from hitherto.http.server import callers
 from tests.conftest import SCOPE
 from tests.engine.test_verbs import rounds
 from tests.http.serving import LIMITS, serving
+from tests.patience import PATIENCE
 
 NAMES = {USER: SCOPE.user, AGENT: SCOPE.agent}
 HERE = f"{PREFIX}/conversations/c/items"
@@ -37,7 +38,7 @@ HERE = f"{PREFIX}/conversations/c/items"
 
 @pytest.fixture
 async def service(memory: Memory) -> AsyncIterator[httpx.AsyncClient]:
-    async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         yield client
 
 
@@ -111,7 +112,7 @@ class TestWhoGetsIn:
 
     async def test_a_service_without_keys_refuses_one(self, memory: Memory) -> None:
         headers = await bearer(memory)
-        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             assert (await client.get(HERE, headers=headers)).status_code == 401
             assert (await client.get(HERE, headers=NAMES)).status_code == 200
 
@@ -278,7 +279,7 @@ class TestLimitsOfAKey:
     async def test_are_not_more_than_the_service_allows(self, memory: Memory) -> None:
         headers = await bearer(memory, size=10_000, requests=100)
         limits = replace(LIMITS, size=100, requests=1)
-        async with serving(memory, limits=limits) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory, limits=limits) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             json = {"Content-Type": "application/json"}
             found = await client.post(f"{PREFIX}/recall", headers={**headers, **json}, content="x" * 200)
             assert found.status_code == 413

@@ -14,6 +14,7 @@ from hitherto.http.operations import AGENT, PREFIX, USER
 from hitherto.store.keys import KeyStore
 from tests.conftest import SCOPE
 from tests.http.serving import serving
+from tests.patience import PATIENCE
 
 HEAD = PREFIX + "/conversations/{conversation}/head"
 
@@ -25,7 +26,7 @@ async def test_each_request_is_counted_and_what_fails_is_logged(
     async with hitherto.open(database) as memory:
         made = await memory.keys(SCOPE.tenant).create("tests", rights=["admin"])
         headers = {"Authorization": f"Bearer {made.secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url, headers=headers) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as client:
             path = HEAD.format(conversation="a-name")
             await client.patch(f"{PREFIX}/conversations/a-name", json={"title": "A title"})
             assert (await client.get(path)).status_code == 200

@@ -23,6 +23,7 @@ from tests.faults.server import FAST, KILL, Server
 from tests.faults.waiting import until
 from tests.http.conftest import REQUEST
 from tests.http.serving import serving
+from tests.patience import PATIENCE
 
 HERE = f"{PREFIX}/conversations/c/messages"
 
@@ -50,7 +51,7 @@ async def texts(memory: Memory) -> list[str]:
 async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: Signals) -> None:
     async with hitherto.open(own_server.service_url, database_timeout=0.5) as memory:
         headers = await headers_of(memory)
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
 
             async def append(number: int) -> httpx.Response:
                 body = {"messages": [{"role": "user", "content": f"message {number}"}]}
@@ -127,7 +128,7 @@ async def test_exports_that_nobody_reads(database: str, monkeypatch: pytest.Monk
             await chat.append(*(user("x" * 100_000) for _ in range(10)))
         made = await memory.keys(SCOPE.tenant).create("tests", rights=["admin"])
         headers = {"Authorization": f"Bearer {made.secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60, headers=headers) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE, headers=headers) as client:
             address = urlsplit(url)
             lines = (f"GET {PREFIX}/export HTTP/1.1", "Host: localhost", *(f"{k}: {v}" for k, v in headers.items()))
             opened = list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
@@ -165,7 +166,7 @@ async def test_a_full_pool(database: str) -> None:
     """Who waits too long for a connection comes back later; others are served as before."""
     async with hitherto.open(database, pool_size=1, database_timeout=0.2, worker=False) as memory:
         headers = await headers_of(memory)
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             body = {"messages": [{"role": "user", "content": "hello"}]}
             store = memory._services.store
             async with store._connections.borrowed():

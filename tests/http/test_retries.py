@@ -20,6 +20,7 @@ from hitherto.errors import IdempotencyKeyReused, ServiceUnavailable, TooManyReq
 from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, PREFIX, USER
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
+from tests.patience import PATIENCE
 
 HERE = f"{PREFIX}/conversations/c/messages"
 
@@ -33,7 +34,7 @@ async def texts(memory: Memory) -> list[str]:
 async def test_one_key_twice_at_once_writes_once(memory: Memory) -> None:
     secret = (await memory.keys(SCOPE.tenant).create("tests")).secret
     headers = {"Authorization": f"Bearer {secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
-    async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         for number in range(5):
             body = {"messages": [{"role": "user", "content": f"hello {number}"}]}
             sent = (client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: f"k-{number}"}, json=body) for _ in range(8))

@@ -15,8 +15,10 @@ from hitherto.engine.conversation import Conversation
 from hitherto.errors import StoreError
 from hitherto.http.operations import AGENT, LINES, PREFIX, SUBJECT, TENANT, USER
 from hitherto.http.server import streams
+from hitherto.store import rows
 from tests.conftest import SCOPE
 from tests.http.serving import serving
+from tests.patience import PATIENCE
 
 SAID = "the launch code is 4711"
 HERE = f"{PREFIX}/conversations/c"
@@ -46,7 +48,7 @@ class TestLogsAndErrors:
         made = await memory.keys(SCOPE.tenant).create("tests")
         headers = {"Authorization": f"Bearer {made.secret}", **NAMES}
         caplog.set_level(logging.DEBUG)
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             body = {"messages": [{"role": "user", "content": SAID}]}
             found = await client.post(f"{HERE}/messages", headers=headers, json=body)
         assert found.status_code >= 500
@@ -60,7 +62,7 @@ class TestLogsAndErrors:
         """Names and messages in requests of any kind, and keys that are unknown."""
         made = await memory.keys(SCOPE.tenant).create("tests")
         caplog.set_level(logging.DEBUG)
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             for secret in (made.secret, "hitherto_wrong-secret"):
                 headers = {"Authorization": f"Bearer {secret}", **NAMES, SUBJECT: "sub-4711"}
                 for body in ({"messages": [{"content": SAID}]}, {"messages": SAID}, {SAID: SAID}, [SAID]):
@@ -76,14 +78,15 @@ class TestLogsAndErrors:
         self, memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         chat = memory.conversation("c", scope=SCOPE, policy=hitherto.none())
-        await chat.append(*(user(f"{SAID} " * 500_000) for _ in range(2)))  # a page each
+        await chat.append(user(SAID), user(SAID))
+        monkeypatch.setitem(rows.PAGE, "size", 1)
 
         def fails(page: object) -> bytes:
             raise RuntimeError(f"cannot read {SAID}")
 
         monkeypatch.setattr(streams, "_joined", fails)
         made = await memory.keys(SCOPE.tenant).create("tests")
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             with pytest.raises(httpx.RemoteProtocolError):
                 await client.get(f"{HERE}/messages", headers={"Authorization": f"Bearer {made.secret}", **NAMES})
         assert "A request failed" in caplog.text
@@ -97,7 +100,7 @@ class TestOtherSites:
             "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "authorization,content-type",
         }
-        async with serving(memory) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             found = await client.options(f"{HERE}/messages", headers=asks)
             assert found.status_code >= 400
             answers = [found, await client.get("/healthz", headers=asks), await client.get(HERE, headers=asks)]
@@ -106,7 +109,7 @@ class TestOtherSites:
     async def test_but_for_those_that_are_named(self, memory: Memory) -> None:
         made = await memory.keys(SCOPE.tenant).create("tests")
         named = "https://app.example"
-        async with serving(memory, origins=[named]) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory, origins=[named]) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             for name in (USER, AGENT, TENANT, "authorization", "content-type", "idempotency-key"):
                 asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": name.lower()}
                 found = await client.options(f"{HERE}/messages", headers={"Origin": named, **asks})
@@ -126,7 +129,7 @@ class TestOtherSites:
         ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "[", "[::2]", ""],
     )
     async def test_do_not_get_in_by_a_name_for_this_machine(self, memory: Memory, host: str) -> None:
-        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             found = await client.get(f"{HERE}/items", headers={**NAMES, "Host": host})
             assert found.status_code in (400, 403)
             for mine in ("localhost", "localhost:8480", "127.0.0.1:8480", "[::1]:8480", "LOCALHOST"):
@@ -143,7 +146,7 @@ class TestOtherSites:
             await other.conversation("planted", scope=local).append(user("planted"))
             await other.export_to(export, tenant="local")
         headers = {} if kind is None else {"Content-Type": kind}
-        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url) as client:
+        async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             found = await client.post(f"{PREFIX}/import", headers=headers, content=export.getvalue())
             assert found.status_code == 415
             for verb in ("messages", "clear", "pop", "erase", "finish", "runs", "rewind"):

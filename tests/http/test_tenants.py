@@ -12,6 +12,7 @@ from hitherto import user
 from hitherto.errors import Forbidden
 from tests.conftest import SCOPE
 from tests.http.serving import over_http
+from tests.patience import PATIENCE
 
 OTHER = replace(SCOPE, tenant="globex")
 
@@ -27,7 +28,7 @@ async def test_nobody_waits_for_another_tenant_or_does_its_work(database: str) -
         store = memory._services.store
         await store.begin_erasure(tenant=OTHER.tenant, user="mallory")
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await ours.wait_for_digests()
             await ours.wait_for_index()
             await ours.wait_for_erasure()

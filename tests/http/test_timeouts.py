@@ -17,6 +17,7 @@ from hitherto.errors import TimedOut
 from hitherto.other_systems.chat_store import agent_runs
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
+from tests.patience import PATIENCE
 
 
 async def test_an_erasure_that_has_begun_goes_on(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +34,7 @@ async def test_an_erasure_that_has_begun_goes_on(memory: Memory, monkeypatch: py
             with pytest.raises(TimedOut, match="erasure that has begun goes on"):
                 await remote.erase_user(SCOPE.tenant, SCOPE.user)
     assert (await memory.conversations(tenant=SCOPE.tenant)).conversations != ()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await memory.wait_for_erasure()
     assert await store.erasures() == []
     assert (await memory.conversations(tenant=SCOPE.tenant)).conversations == ()
@@ -41,12 +42,14 @@ async def test_an_erasure_that_has_begun_goes_on(memory: Memory, monkeypatch: py
 
 async def test_a_streamed_run_that_is_cut_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that waits for its next event would be logged as an error."""
+    begun = asyncio.Event()
 
     class Silent:
         def __init__(self, *_: object) -> None:
             self._stopped = asyncio.Event()
 
         async def ended(self) -> dict[str, Any]:
+            begun.set()
             await self._stopped.wait()
             return {}
 
@@ -59,7 +62,7 @@ async def test_a_streamed_run_that_is_cut_off_leaves_nothing_behind(monkeypatch:
     stream = agent_runs._streamed(nobody, nobody, nobody)
     await anext(stream)
     waiting = asyncio.ensure_future(anext(stream))
-    await asyncio.sleep(0.01)
+    await begun.wait()
     waiting.cancel()
     with suppress(asyncio.CancelledError):
         await waiting
