@@ -43,7 +43,7 @@ def message_tokens(item: Payload, counter: TokenCounter, free: Collection[str] =
     total = PER_ITEM
     for key, value in item.items():
         if key == "content":
-            total += content(value, counter)
+            total += counter.count(value) if isinstance(value, str) else content(value, counter)
         elif key in ("role", "name") and isinstance(value, str):
             total += counter.count(value) + (PER_NAME if key == "name" else 0)
         elif value not in _NOTHING and key not in free:

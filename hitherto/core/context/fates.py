@@ -24,7 +24,7 @@ def fates(
 ) -> tuple[Span, ...]:
     """One fate for every message of the log, as merged ranges in order."""
     stays = {member.seq for group in kept for member in group.members}
-    shown = merged(_shown(logged, view, costs, masking) for logged in loaded if logged.seq in stays)
+    shown = merged([_shown(logged, view, costs, masking) for logged in loaded if logged.seq in stays])
     under = list(view.before)
     if not digest:
         under = [
@@ -43,7 +43,7 @@ def _shown(logged: Logged, view: View, costs: Mapping[int, int], masking: Redact
     fate, reason = Fate.IN, Reason.VERBATIM
     if logged.seq < view.start:
         reason = Reason.CALL_OF_INCOMING
-    if masking.redacts(logged):
+    if view.layout.redactions and masking.redacts(logged):
         fate, reason = Fate.REDACTED, Reason.REDACTED
     return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=costs.get(logged.seq, 0))
 
@@ -55,8 +55,9 @@ def results_without_calls(
     stays = {id(group) for group in kept}
     left: list[int] = []
     for group in found:
-        inside = group.first >= view.start and before(group, view) >= floor and not group.orphan
-        for member in () if inside or id(group) in stays else group.members:
+        if id(group) in stays or (group.first >= view.start and before(group, view) >= floor and not group.orphan):
+            continue
+        for member in group.members:
             if member.message.kind is Kind.TOOL_RESULT and view.start <= member.seq < head.next_seq:
                 place = view.layout.place(member.sums.tokens - member.tokens)
                 left += [member.seq] if place >= floor else []

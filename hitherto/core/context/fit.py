@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hitherto.core.context.budget import cut, step_of
 from hitherto.core.context.digest_block import digest_tokens, with_digest
@@ -13,7 +15,7 @@ from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import Logged, Payload
+from hitherto.core.log.message import Kind, Logged, Message, Payload
 from hitherto.core.policy.span import Span
 from hitherto.core.policy.view import View
 from hitherto.errors import BudgetExceeded, InvalidBatch
@@ -106,7 +108,7 @@ def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[L
         for at, message in enumerate(request.incoming)
     )
     found = groups((*loaded, *incoming), head.retracted)
-    if any(group.orphan and group.last >= head.next_seq for group in found):
+    if any(group.last >= head.next_seq for group in found if group.orphan):
         raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
     latest = newest(found)
     step, floor = step_of(request.budget), start.tokens
@@ -152,9 +154,10 @@ def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[L
 
 def _newest_turn(found: Sequence[Group], view: View, head: Head) -> int | None:
     """The running sum of what is shown before the newest turn of the log; None if the view shows none."""
-    turns = [one for one in found if one.first < head.next_seq and one.members[0].message.opens_turn]
-    shown = [one for one in turns if one.first >= view.start]
-    return before(shown[-1], view) if shown else None
+    for group in reversed(found):
+        if group.first < head.next_seq and group.members[0].message.opens_turn:
+            return before(group, view) if group.first >= view.start else None
+    return None
 
 
 def _for_facts(request: ContextRequest, known: int) -> int:
@@ -178,11 +181,12 @@ def _keep(found: Sequence[Group], view: View, required: int, floor: int, step: i
     A group that reaches seq `required` stays whatever the floor: the incoming messages, or the newest one. A cut is
     moved on to the start of a turn where one begins within a step, so that the payload opens with a user message.
     """
-    kept: list[Group] = []
-    for group in found:
-        inside = group.first >= view.start and before(group, view) >= floor and not group.orphan
-        if inside or (group.last >= required and not group.orphan):
-            kept.append(group)
+    begin = bisect_left(found, floor, key=lambda group: before(group, view))
+    kept = [
+        group
+        for at, group in enumerate(found)
+        if not group.orphan and (group.last >= required or (at >= begin and group.first >= view.start))
+    ]
     optional = [group for group in kept if group.last < required]
     if floor > view.layout.place(view.layout.start_sums.tokens) and optional:
         limit = before(optional[0], view) + step
@@ -213,13 +217,20 @@ def _build(
     incoming_cost = 0
     ahead: int | None = None
     used: set[str] = set()
+    shown: Callable[[Logged], Message] = masking if view.layout.redactions else attrgetter("message")
     for group in kept:
         unanswered = sorted(group.open - (group.pending if group is kept[-1] else set())) if group.open else ()
-        written = request.codec.write([masking(member) for member in group.members], unanswered=unanswered)
-        written = request.codec.distinct(written, used)
-        cost = request.cost(written)
-        logged = [masking(member) for member in group.members if member.seq < head.next_seq]
-        own = cost if len(logged) == len(group.members) else request.cost(request.codec.write(logged))
+        messages = [*map(shown, group.members)]
+        if len(messages) == 1 and messages[0].kind is Kind.TEXT and messages[0].wire == request.codec.name:
+            written = [messages[0].payload]  # what `write` gives for it
+            cost = request.codec.tokens(written[0], request.counter)
+        else:
+            written = request.codec.distinct(request.codec.write(messages, unanswered=unanswered), used)
+            cost = request.cost(written)
+        own = cost
+        if group.last >= head.next_seq:
+            logged = [shown(member) for member in group.members if member.seq < head.next_seq]
+            own = request.cost(request.codec.write(logged))
         costs[group.first] = own
         incoming_cost += cost - own
         # A result of an old call belongs to the call's group, which stands before others.

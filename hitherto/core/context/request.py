@@ -173,7 +173,7 @@ class ContextRequest:
         return ["\n\n".join(texts)] if texts else []
 
     def cost(self, items: Iterable[Payload]) -> int:
-        return sum(self.codec.tokens(item, self.counter) for item in items)
+        return sum([self.codec.tokens(item, self.counter) for item in items])
 
 
 @lru_cache(maxsize=64)

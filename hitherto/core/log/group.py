@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hitherto.core.log.message import RESPONSES, Kind, Logged
 from hitherto.core.log.ranges import Ranges, all_in, joined
@@ -14,21 +15,19 @@ class Group:
     """A tool call with its siblings and all their results, a reasoning item with what it precedes, or one message.
 
     `members` are in the order in which an API wants them: a result that arrived turns later stands right behind its
-    calls, at the place of the group's first member. `open` are calls without a result. `orphan`: it has a result whose
-    call is not among the messages that were grouped.
+    calls, at the place of the group's first member. `first` and `last` are the seqs of the first and the last member.
+    `open` are calls without a result. `orphan`: it has a result whose call is not among the messages that were grouped.
     """
 
     members: list[Logged]
+    first: int
+    last: int
     open: set[str]
     orphan: bool = False
 
-    @property
-    def first(self) -> int:
-        return self.members[0].seq
-
-    @property
-    def last(self) -> int:
-        return self.members[-1].seq
+    def add(self, logged: Logged) -> None:
+        self.members.append(logged)
+        self.last = logged.seq
 
     @property
     def pending(self) -> set[str]:
@@ -74,9 +73,9 @@ def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()
         )
         if joins:
             assert run is not None
-            run.members.append(logged)
+            run.add(logged)
         else:
-            run = Group([logged], set())
+            run = Group([logged], logged.seq, logged.seq, set())
             found.append(run)
         for call in message.calls:
             run.open.add(call)
@@ -88,7 +87,7 @@ def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()
 
 def newest(found: Sequence[Group]) -> Group | None:
     """The group with the newest message, among those that can be sent; None where there is none."""
-    return max((group for group in found if not group.orphan), key=lambda group: group.last, default=None)
+    return max([group for group in found if not group.orphan], key=attrgetter("last"), default=None)
 
 
 def _adjacent(seq: int, following: int, retracted: Ranges) -> bool:
@@ -108,7 +107,7 @@ def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> No
             if owner not in owners:
                 owners.append(owner)
     if not owners:
-        found.append(Group([logged], set(), orphan=True))
+        found.append(Group([logged], logged.seq, logged.seq, set(), orphan=True))
         return
     first = min(owners, key=lambda group: group.first)
     for other in owners:
@@ -118,5 +117,5 @@ def _answer(logged: Logged, found: list[Group], by_call: dict[str, Group]) -> No
             found.remove(other)
             by_call.update(dict.fromkeys(other.open, first))
         first.orphan |= other.orphan
-    first.members.append(logged)
+    first.add(logged)
     first.orphan |= parted

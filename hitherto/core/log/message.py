@@ -139,7 +139,7 @@ PAYLOAD: Final[Any] = Field(validation_alias=AliasChoices("raw", "payload"), ser
 
 def size_of(messages: Iterable[Message]) -> int:
     """What it takes to go through the messages, in characters; of many, at least that much."""
-    return sum(_EACH + len(one.raw) for one in islice(messages, _MANY))
+    return sum([_EACH + len(one.raw) for one in islice(messages, _MANY)])
 
 
 def storable(text: str) -> str:

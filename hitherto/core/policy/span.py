@@ -78,22 +78,18 @@ def _part(span: Span, start: int, end: int) -> Span:
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Ascending spans with neighbors of the same fate joined, their tokens added up."""
-    found: list[Span] = []
-    run: list[Span] = []
+    runs: list[list[Span]] = []
     for span in spans:
-        if run and not _joins(run[-1], span):
-            found.append(_one(run))
-            run = []
-        run.append(span)
-    return (*found, _one(run)) if run else ()
-
-
-def _joins(last: Span, span: Span) -> bool:
-    same = (last.fate, last.reason, last.digest) == (span.fate, span.reason, span.digest)
-    return same and last.end + 1 == span.start
+        last = runs[-1][-1] if runs else None
+        same = last and (last.fate, last.reason, last.digest) == (span.fate, span.reason, span.digest)
+        if last and same and last.end + 1 == span.start:
+            runs[-1].append(span)
+        else:
+            runs.append([span])
+    return tuple(map(_one, runs))
 
 
 def _one(run: Sequence[Span]) -> Span:
     if len(run) == 1:
         return run[0]
-    return run[0].model_copy(update={"end": run[-1].end, "tokens": sum(span.tokens for span in run)})
+    return run[0].model_copy(update={"end": run[-1].end, "tokens": sum([span.tokens for span in run])})

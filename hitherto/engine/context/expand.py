@@ -35,7 +35,7 @@ async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
     full = False
     while start <= last and not full:
         found = await reader.page(head, MessageRange(start=start, stop=last + 1, limit=MARGIN, live_at=head.rev))
-        full = not await aside(size_of(one.message for one in found), _filled, page, found, first, skipped)
+        full = not await aside(size_of([one.message for one in found]), _filled, page, found, first, skipped)
         start = found[-1].seq + 1 if found else last + 1
     shown = await aside(_CHARACTERS * budget, page.finished)
     return _not_empty(shown, budget) if full else shown

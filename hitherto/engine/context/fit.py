@@ -183,7 +183,7 @@ class ContextBuilder:
                 live_at=head.rev,
             )
             loaded = await self._loaded(request, shown, head, reading)
-            size = request.size + head.size + size_of(one.message for one in loaded)
+            size = request.size + head.size + size_of([one.message for one in loaded])
             made = await aside(size, assemble, shown, head, request, loaded, start)
             if request.facts is not None and not made.facts:
                 request = request.knowing(None, ahead=False)

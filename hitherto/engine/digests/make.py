@@ -85,7 +85,7 @@ class DigestMaker:
             prose=isinstance(action, Chunk),
             plain_text=self._services.settings.model_output == "text",
         )
-        size = size_of(one.message for one in work.messages)
+        size = size_of([one.message for one in work.messages])
         made = await _step(lambda: next(making), size)
         while isinstance(made, Prompt):
             try:
