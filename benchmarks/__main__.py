@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     append,
+    calls,
     contexts,
     erasing,
     facts,
@@ -40,6 +41,7 @@ from benchmarks.report import Findings, show, to_json
 
 BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "append": append.run,
+    "calls": calls.run,
     "planning": planning.run,
     "length": length.run,
     "views": views.run,
