@@ -112,7 +112,7 @@ class TestWhatTheyRestOn:
         said = await facts.sources(number)
         assert [(name, one.seq, one.message.text) for name, one in said] == [("c", 2, CELLO.text), ("d", 0, CELLO.text)]
         assert said[0][1].created_at <= said[1][1].created_at
-        monkeypatch.setattr(hitherto.engine.facts.facts, "PAGE_SIZE", 1, raising=False)
+        monkeypatch.setattr("hitherto.engine.facts.facts.PAGE_SIZE", 1)
         assert await facts.sources(number) == said[:1], "the first of them, where they are large"
 
     async def test_what_has_expired_is_shown_to_nobody_before_it_is_swept(self, store: Store) -> None:
