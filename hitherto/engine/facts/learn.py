@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 log = logger("hitherto.facts")
 
+MOST_EXTRACTED = 1_000
+"""The most separate ranges from which facts have been extracted that a head has."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFacts:
@@ -118,5 +121,9 @@ async def merge_found(unit: Unit, services: Services, work: DigestWork, found_fa
 
 
 def noted(head: Head, found_facts: FoundFacts) -> tuple[tuple[int, int], ...]:
-    """The ranges of messages from which facts have been extracted, those of `found_facts` among them."""
-    return joined((*head.extracted, (found_facts.start, found_facts.end)))
+    """The ranges of messages from which facts have been extracted, those of `found_facts` among them: at most
+    MOST_EXTRACTED. Beyond that, what lies between the two oldest counts as one with them."""
+    first, *others = joined((*head.extracted, (found_facts.start, found_facts.end)))
+    while len(others) >= MOST_EXTRACTED:
+        first = (first[0], others.pop(0)[1])
+    return (first, *others)

@@ -16,8 +16,12 @@ from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import PATIENCE, Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
 from hitherto.core.log.message import Sums
 from hitherto.core.log.ranges import joined, ranges
+from hitherto.errors import InvalidInput
 from hitherto.frozen import build
 from hitherto.store.rows import integers
+
+MOST_RETRACTED = 2_000
+"""The most ranges of messages that can be retracted in a conversation. Those of one revision that touch are one."""
 
 
 async def head_from(row: Any, calls: Sequence[Sequence[Any]] = ()) -> Head:
@@ -125,11 +129,17 @@ def _running(found: dict[str, Any]) -> RunningDigest:
 
 def retracted_with(row: Any, seqs: Iterable[int], rev: int) -> str:
     """The new value of the column `retracted`, after `seqs` were retracted at `rev`: JSON, [first, last, rev] each,
-    ascending."""
+    ascending. Raises InvalidInput for more than MOST_RETRACTED."""
     before: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
     gone = {seq for first, last, _ in before for seq in range(first, last + 1)}
     now = ((first, last, rev) for first, last in ranges(seq for seq in seqs if seq not in gone))
-    return json.dumps(sorted([*before, *now]))
+    after = sorted([*before, *now])
+    if len(after) > MOST_RETRACTED:
+        raise InvalidInput(
+            f"messages of this conversation were taken back {MOST_RETRACTED:,} times, and cannot be again; nothing "
+            "was taken back. Go on in another conversation, or `clear` this one to hide what it shows"
+        )
+    return json.dumps(after)
 
 
 def head_values(head: Head) -> dict[str, Any]:
