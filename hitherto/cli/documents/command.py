@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hitherto.core.documents.document import KeptDocument
     from hitherto.engine.memory import Memory
 
-_MOST = 10_000
+_MOST = 1_000
 
 _LONGEST_PASSAGE = 600
 """Characters of a passage that are printed; --json has it whole."""
