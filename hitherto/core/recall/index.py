@@ -138,11 +138,6 @@ class Candidate:
         """Its first entry."""
         return (self.scope, self.passages[0].no)
 
-    @property
-    def keys(self) -> list[Key]:
-        """Its entries."""
-        return [(self.scope, one.no) for one in self.passages]
-
 
 TEXT = 20_000
 """Characters of a candidate's text."""
@@ -196,7 +191,7 @@ def keeps(source: Source, criteria: SearchFilter) -> bool:
     """Whether a source, as it is now, passes the filter."""
     if source.kind not in criteria.kinds or criteria.subject not in (None, source.subject):
         return False
-    if not _of_document(source, criteria):
+    if criteria.of_documents and not _of_document(source, criteria):
         return False
     # The filter names conversations of the scope's own agent; another agent's may have the same name.
     name, last = source.conversation if source.agent == criteria.scope.agent else None, source.end
@@ -220,14 +215,13 @@ def matching(
     them."""
     kept = [one for one in found if keeps(one.source, criteria)]
     asked = set(keys)
-    hits = [one for one in kept if not asked.isdisjoint(one.keys)]
+    named = {id(one) for one in kept for entry in one.passages if (one.scope, entry.no) in asked}
     near = {
         (one.source.origin, one.source.place + apart)
-        for one in hits
-        if one.source.kind is EntryKind.MESSAGE
+        for one in kept
+        if id(one) in named and one.source.kind is EntryKind.MESSAGE
         for apart in range(-around, around + 1)
     }
-    named = {id(one) for one in hits}
     return [
         one
         for one in kept
@@ -236,8 +230,6 @@ def matching(
 
 
 def _of_document(source: Source, criteria: SearchFilter) -> bool:
-    if not criteria.of_documents:
-        return True
     return (
         source.kind is EntryKind.PASSAGE
         and criteria.doc_type in (None, source.doc_type)

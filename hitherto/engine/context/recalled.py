@@ -304,9 +304,9 @@ class _Seen:
         if hit.kind is EntryKind.MESSAGE and (hit.agent, hit.conversation, hit.start) in self._members:
             return None  # the rest of its group came before
         one = hit if isinstance(hit, RecalledPiece) else await recollection_of(self._handle, self._reader, hit, why)
-        if one is None or _name(one) in self.names or _in_sight(self._handle, one, self._visible):
+        if one is None or (name := _name(one)) in self.names or _in_sight(self._handle, one, self._visible):
             return None
-        self.names.add(_name(one))
+        self.names.add(name)
         self._members.update((one.agent, one.conversation, seq) for seq in one.members)
         return one
 

@@ -317,7 +317,7 @@ class Recaller:
 
 
 def _length(sources: Sequence[Source]) -> int:
-    return sum(len(source.text) for source in sources)
+    return sum([len(source.text) for source in sources])
 
 
 def _hit(weighed: RankedCandidate) -> Hit:

@@ -282,7 +282,7 @@ class Search:
         ranked = rank.fused(
             self.first,
             rank.Candidates(
-                numbers=among.numbers([key for one in every for key in one.keys]),
+                numbers=among.numbers([(one.scope, entry.no) for one in every for entry in one.passages]),
                 cosine=cosine,
                 source=source,
                 asks=np.array([asks(one.source.text) for one in every]),
@@ -290,7 +290,7 @@ class Search:
                 seq=np.array([one.source.place for one in every], np.int64),
             ),
         )
-        begins = [0, *accumulate(len(one.passages) for one in every)]
+        begins = [0, *accumulate([len(one.passages) for one in every])]
         return [
             RankedCandidate(
                 candidate=every[at],

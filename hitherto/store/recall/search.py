@@ -168,12 +168,14 @@ def candidate_from(row: Row) -> Candidate:
         scope=scope,
         source=source_from(row[6:], author=author),
         passages=tuple(
-            IndexedPassage(
-                no=no,
-                start=start,
-                end=end,
-                vector=None if vector is None else np.frombuffer(vector, "<f2").astype(np.float32),
-            )
-            for no, start, end, vector in zip(nos, starts, ends, vectors, strict=True)
+            [
+                IndexedPassage(
+                    no=no,
+                    start=start,
+                    end=end,
+                    vector=None if vector is None else np.frombuffer(vector, "<f2").astype(np.float32),
+                )
+                for no, start, end, vector in zip(nos, starts, ends, vectors, strict=True)
+            ]
         ),
     )
