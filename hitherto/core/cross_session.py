@@ -47,7 +47,8 @@ class CrossSession:
 
     def over(self, weaker: CrossSession) -> CrossSession:
         """The two combined: a value of `weaker` counts where this one has None."""
-        return replace(weaker, **self._said())
+        said = self._said()
+        return replace(weaker, **said) if said else weaker
 
     @property
     def recalls(self) -> bool:

@@ -15,7 +15,6 @@ from hitherto.core.digests.work import DigestOutcome
 from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
-from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.log.ranges import Ranges, joined, ranges
@@ -51,29 +50,11 @@ class Unit:
         self._connection = connection
         self._scope, self._conversation = scope, conversation
         self._names = rows.scope_values(scope, conversation)
-        self._receipt: Receipt | None = None
-        self._head: Head | None = None
+        self.receipt: Receipt | None = None
         self._row: Any = None
         self._digest_end: tuple[int, Mark] | None = None
         """The last seq of the digest that is held, and the answer to `SeqAt` there."""
         self._done = False
-
-    @property
-    def head(self) -> Head:
-        assert self._head is not None, "begin() comes first"
-        return self._head
-
-    @property
-    def receipt(self) -> Receipt | None:
-        return self._receipt
-
-    @property
-    def _at(self) -> dict[str, Any]:
-        return {"tenant": self._names["tenant"], "ref": self.head.ref}
-
-    @property
-    def _whose(self) -> dict[str, Any]:
-        return {**self._names, **self._at}
 
     async def begin(self, key: str | None, digest: int | None, calls: Collection[str]) -> None:
         """Lock the conversation, and the digest if there is one, and read its head and the key's receipt: one round
@@ -107,15 +88,17 @@ class Unit:
             # A head without the lock: the row that was waited for was deleted, and another has created the conversation
             # anew.
             return False
-        self._row, self._head = row, await heads.head_from(row, [] if opened is None else await opened.fetchall())
+        self._row, self.head = row, await heads.head_from(row, [] if opened is None else await opened.fetchall())
+        self._at: dict[str, Any] = {"tenant": self._scope.tenant, "ref": self.head.ref}
+        self._whose: dict[str, Any] = {**self._names, **self._at}
         if end is not None and (mark := await end.fetchone()) is not None:
             self._digest_end = mark[0], rows.mark_from(mark[1:])
         if earlier is not None:
-            self._receipt = rows.receipt_from(earlier)
+            self.receipt = rows.receipt_from(earlier)
         return True
 
     def _key(self, key: str) -> dict[str, Any]:
-        return {"tenant": self._names["tenant"], "key_hash": key_hash(self._scope, self._conversation, key)}
+        return {"tenant": self._scope.tenant, "key_hash": key_hash(self._scope, self._conversation, key)}
 
     async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
         """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`. One index
@@ -227,13 +210,13 @@ class Unit:
                     query = SQL["insert_message"]
                     values = [{**at, **rows.message_values(one)} for one in some]
                     await connection.kept_cursor(query).executemany(query, values)
-        updated_at = None if changes.background else max((now, *(logged.created_at for logged in changes.messages)))
+        updated_at = None if changes.background else max([now, *[logged.created_at for logged in changes.messages]])
         await connection.execute_often(
             SQL["update_conversation"], {**at, **heads.head_values(head), "updated_at": updated_at}
         )
         await self._write_calls(changes)
-        described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}
-        if any(one is not None for one in described.values()):
+        if (changes.title, changes.metadata, changes.ttl) != (None, None, None):
+            described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}
             await connection.execute(SQL["describe_conversation"], {**at, **described})
         if changes.key is not None and changes.receipt is not None:
             receipt = changes.receipt
@@ -264,17 +247,18 @@ class Unit:
         moved = head.view_start != self.head.view_start
         if moved or changes.outcomes or changes.rewritten or changes.supersede:
             await connection.execute(SQL["note_digested"], at)
-        gone = removal.going(changes, view_start=self.head.view_start)
-        await removal.hold(connection, self._whose, changes, gone)
-        await self._erase(changes.erase)
-        await learn(connection, self._scope, self._whose, changes)
-        await removal.unindex(connection, self._whose, gone)
+        if moved or changes.erase or changes.retract or changes.rewritten or changes.supersede or changes.learned:
+            gone = removal.going(changes, view_start=self.head.view_start)
+            await removal.hold(connection, self._whose, changes, gone)
+            await self._erase(changes.erase)
+            await learn(connection, self._scope, self._whose, changes)
+            await removal.unindex(connection, self._whose, gone)
         return fired
 
     async def _write_calls(self, changes: Changes) -> None:
         """Write which calls have been made or answered, or are in messages that are not shown any more."""
         connection, at, after, before = self._connection, self._at, changes.head, self.head.open_calls
-        gone = joined([*ranges(changes.retract), *changes.erase])
+        gone = joined([*ranges(changes.retract), *changes.erase]) if changes.retract or changes.erase else ()
         if gone:
             await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(gone)})
         closed = [heads.call_hash(call) for call in before if call not in after.open_calls]

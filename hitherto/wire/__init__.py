@@ -61,11 +61,15 @@ def _detected(payload: object) -> str:
         return CHAT
     item = cast("Mapping[object, object]", payload)
     content = item.get("content")
-    listed = cast("list[object]", content) if isinstance(content, list) else []
-    parts = [cast("Mapping[object, object]", part) for part in listed if isinstance(part, Mapping)]
-    types = {kind for part in parts if isinstance(kind := part.get("type"), str)}
-    images = any("source" in part for part in parts if part.get("type") == "image")
-    answered = "stop_reason" in item and item.get("role") == "assistant"
-    if images or answered or types & _ANTHROPIC_BLOCKS:
+    if "stop_reason" in item and item.get("role") == "assistant":
         return ANTHROPIC
-    return RESPONSES if "type" in item or types & _RESPONSES_PARTS else CHAT
+    if isinstance(content, list):
+        listed = cast("list[object]", content)
+        parts = [cast("Mapping[object, object]", part) for part in listed if isinstance(part, Mapping)]
+        types = {kind for part in parts if isinstance(kind := part.get("type"), str)}
+        images = any("source" in part for part in parts if part.get("type") == "image")
+        if images or types & _ANTHROPIC_BLOCKS:
+            return ANTHROPIC
+        if types & _RESPONSES_PARTS:
+            return RESPONSES
+    return RESPONSES if "type" in item else CHAT

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
@@ -96,30 +97,31 @@ class NeutralMessage:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+        return tuple([part for part in self.parts if isinstance(part, ToolResult)])
 
     @property
     def shown(self) -> tuple[Shown, ...]:
         """The parts that every format can express, in order."""
-        return tuple(part for part in self.parts if isinstance(part, Text | Image | OtherPart))
+        return tuple([part for part in self.parts if isinstance(part, Text | Image | OtherPart)])
 
     @property
     def kind(self) -> Kind:
-        if self.results:
+        types = {*map(type, self.parts)}
+        if ToolResult in types:
             return Kind.TOOL_RESULT
-        if self.calls:
+        if ToolCall in types:
             return Kind.TOOL_CALL
-        if self.shown:
+        if not types.isdisjoint((Text, Image, OtherPart)):
             return Kind.TEXT
-        return Kind.COMPACTION if any(isinstance(part, CompactionItem) for part in self.parts) else Kind.REASONING
+        return Kind.COMPACTION if CompactionItem in types else Kind.REASONING
 
     @property
     def text(self) -> str:
-        return storable("\n".join(line for line in map(readable, self.parts) if line))
+        return storable("\n".join(filter(None, map(readable, self.parts))))
 
 
 def readable(part: Part) -> str:
@@ -192,19 +194,21 @@ def message_from(payload: Mapping[str, Any], wire: str) -> Message:
     """A caller's item of `wire` as a message. Raises InvalidMessage for what its API would not accept."""
     raw, item = item_of(payload)
     says = _READERS[wire](item)
-    calls = tuple(call.id for call in says.calls)
-    answers = tuple(result.call_id for result in says.results)
+    kind = says.kind
+    made = says.calls if kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT) else ()
+    calls = tuple(map(attrgetter("id"), made))
+    answers = tuple([result.call_id for result in says.results]) if kind is Kind.TOOL_RESULT else ()
     for ids, verb in ((calls, "makes"), (answers, "answers")):
-        twice = next((one for one, times in Counter(ids).items() if times > 1), None)
-        if twice is not None:
+        if len({*ids}) < len(ids):
+            twice = next(one for one, times in Counter(ids).items() if times > 1)
             raise InvalidMessage(f"the message {verb} the call {shown(twice)} twice; each call needs its own id")
     return Message(
         raw=raw,
         wire=wire,
         role=Role.TOOL if answers else says.role,
-        kind=says.kind,
+        kind=kind,
         text=says.text,
         calls=calls,
         answers=answers,
-        tools=tuple(storable(call.name) for call in says.calls),
+        tools=tuple(map(storable, map(attrgetter("name"), made))),
     )

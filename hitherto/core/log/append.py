@@ -39,7 +39,7 @@ def key_hash(scope: Scope, conversation: str, key: str) -> bytes:
     sets of parts read the same."""
     parts = (scope.user, scope.agent, conversation, key)
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in encoded)).digest()
+    return hashlib.sha256(b"".join([len(part).to_bytes(8, "big") + part for part in encoded])).digest()
 
 
 def _iso(time: datetime | None) -> str:

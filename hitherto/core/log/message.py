@@ -112,7 +112,7 @@ def containers(value: object) -> Iterator[tuple[object, int]]:
         else:
             continue
         yield one, depth
-        todo += ((child, depth + 1) for child in children)
+        todo += [(child, depth + 1) for child in children]
 
 
 NESTED: Final = "nested"

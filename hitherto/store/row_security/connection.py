@@ -44,7 +44,8 @@ class RowSecurityConnection(WatchedConnection):
         """As `execute`, for a statement that comes with every append: on the cursor that is kept for it, which has its
         result until it comes again or the connection is given back. If `named`, its rows have their columns by name
         too."""
-        return await self.kept_cursor(query, named=named).execute(query, params)
+        cursor = self._kept.get(query) or self.kept_cursor(query, named=named)
+        return await cursor.execute(query, params)
 
     def kept_cursor(self, query: LiteralString, *, named: bool = False) -> AsyncCursor[Any]:
         """The cursor that is kept for a statement. A new one would find out anew how its values are written and its
