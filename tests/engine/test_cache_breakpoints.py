@@ -68,7 +68,8 @@ async def test_what_they_change_and_what_stands_before_them(
 ) -> None:
     """They change neither words nor tokens; what stands before them begins the next request too, until a stage fires or
     the budget cuts; and a context is rebuilt as it was, whatever the setting says then."""
-    name = f"c{next(_names)}"
+    name, said = f"c{next(_names)}", json.dumps(items)
+    marks = [mark for mark in (*MARKS, "prompt_cache_key") if mark not in said]  # an item may bring one of its own
     given: dict[str, Any] = {**ONE_TRY, "embedder": "none", "policy": policy}
     async with (
         open_on(store, model=Scripted(then=says_each), **given) as memory,
@@ -86,7 +87,7 @@ async def test_what_they_change_and_what_stands_before_them(
                     before = None
                 else:
                     assert bare_request(dict(on.request)) == bare_request(dict(off.request))
-                    assert not any(mark in json.dumps(off.request) for mark in (*MARKS, "prompt_cache_key"))
+                    assert not any(mark in json.dumps(off.request) for mark in marks)
                     assert (on.tokens, on.manifest.sections) == (off.tokens, off.manifest.sections)
                     assert 1 <= len(parts_with(dict(on.request))) <= 3 or to == "openai.responses"
                     behind = on.manifest.sections.get("recalled", 0) > 0

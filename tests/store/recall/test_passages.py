@@ -66,7 +66,7 @@ class TestSearchPassage:
         for asked in (keys[:1], keys[3:4], keys[1:4]):
             (one,) = await candidates(store, keys=asked)
             assert one.source.text == TEXTS[0]
-            assert one.keys == keys[:4]
+            assert [(one.scope, passage.no) for passage in one.passages] == keys[:4]
         near = await candidates(store, keys=keys[4:5], around=1)
         assert [one.source.text for one in near] == list(TEXTS)
 
