@@ -324,15 +324,19 @@ def servers_databases() -> list[str]:
     return [name for (name,) in found]
 
 
+def in_use() -> int:
+    return len(servers_databases()) - len(throwaway._server._free)
+
+
 async def test_twenty_at_once_share_nothing() -> None:
+    await opened_and_closed()
+    before = in_use()  # others of this process may have some, or be about to give some back
     assert await asyncio.gather(*(opened_and_closed() for _ in range(20))) == [1] * 20
-    assert len(servers_databases()) <= 5
+    until(lambda: in_use() <= before)
+    assert len(throwaway._server._free) <= throwaway._SPARE
 
 
 async def test_an_open_that_is_cancelled_leaves_no_database() -> None:
-    def in_use() -> int:
-        return len(servers_databases()) - len(throwaway._server._free)
-
     await opened_and_closed()
     before = in_use()
     for turns in range(1, 30):
