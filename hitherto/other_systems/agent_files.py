@@ -42,21 +42,22 @@ def tools_in(path: Path | None) -> list[Any]:
 
 
 def digest_model(one: AgentConfiguration, given: Mapping[str, Any]) -> dict[str, str]:
-    """The settings with which the agent's own model makes the digests, as far as `given`, the settings that are set,
-    say nothing else. A key goes nowhere but to the address that it is for."""
+    """The settings with which the agent's own model makes the digests; none where one of `given`, the settings that are
+    set, names a model, its provider, its address or its key. So each key goes to the address that it is for."""
     from hitherto.other_systems.agent_service.providers import PROVIDERS
 
     provider = PROVIDERS.get(one.provider)
-    if one.model is None or provider is None or given.get("model") == "extractive":
+    if one.model is None or provider is None or _OF_A_MODEL & given.keys():
         return {}
-    found = {} if "model" in given else {"model": one.model}
-    if not {"model_provider", "model_base_url"} & given.keys():
-        found |= {"model_provider": provider.kind, "model_base_url": provider.address}
-        if provider.kind == "azure" and "model_api_version" not in given:
-            found["model_api_version"] = provider.version
-        if "model_key" not in given and provider.key is not None:
-            found["model_key"] = provider.key
+    found = {"model": one.model, "model_provider": provider.kind, "model_base_url": provider.address}
+    if provider.kind == "azure":
+        found["model_api_version"] = provider.version
+    if provider.key is not None:
+        found["model_key"] = provider.key
     return found
+
+
+_OF_A_MODEL = {"model", "model_provider", "model_base_url", "model_api_version", "model_key"}
 
 
 def _json(path: Path) -> Any:

@@ -59,7 +59,7 @@ class KnowledgeBaseConfiguration(_Part):
     embedding_model: _Name | None = None
     enable_cross_session_context: bool = False
     relevance_threshold: float = Field(default=0.7, ge=0, le=1)
-    search_triggers: list[_Name] = Field(default=list(SEARCH_TRIGGERS), max_length=1_000)
+    search_triggers: list[_Name] = Field(default=list(SEARCH_TRIGGERS), max_length=100)
     rerank_provider: _Name | None = None
     rerank_model: _Name | None = None
 

@@ -42,5 +42,7 @@ def failure_of(error: BaseException) -> HithertoError | None:  # noqa: PLR0911 (
 
 
 def _seconds(error: APIStatusError) -> float | None:
-    told = error.response.headers.get("Retry-After", "")
-    return float(told) if told.isdecimal() else None
+    try:
+        return min(max(float(error.response.headers.get("Retry-After", "")), 0.0), 3_600.0)
+    except ValueError:  # a date, or nothing
+        return None

@@ -24,7 +24,7 @@ class Provider:
     `OLLAMA_BASE_URL`, by default on this machine."""
 
     kind: Literal["openai", "azure", "ollama"] = "openai"
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
     api_version: str | None = None
 

@@ -11,6 +11,7 @@ import pytest
 import hitherto
 from hitherto import CrossSession, Memory
 from hitherto.errors import InvalidInput, NotFound
+from hitherto.other_systems.agent_files import digest_model
 from hitherto.other_systems.agent_service import (
     AgentConfiguration,
     APIAgent,
@@ -187,3 +188,14 @@ async def test_what_another_process_is_configured_with_changes_nothing(store: St
             assert run is not None
             assert run.strategy == "trim", "what is stored for the agent is for every process"
             await agent.cleanup()
+
+
+@pytest.mark.parametrize("given", ["model", "model_key", "model_provider", "model_base_url"])
+def test_a_key_of_the_settings_goes_to_no_address_of_an_agent(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """The agent's own model makes the digests only where the settings say nothing of a model."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-agent")
+    one = AgentConfiguration.read(BASIC | {"provider": "openai", "model": "small"}, "the configuration")
+    own = {"model": "small", "model_provider": "openai", "model_base_url": "http://127.0.0.1:9/v1"}
+    assert digest_model(one, {"budget": 1_000}) == own | {"model_key": "sk-agent"}
+    assert digest_model(one, {given: "said"}) == {}
