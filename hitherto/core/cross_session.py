@@ -12,6 +12,8 @@ from hitherto.errors import InvalidInput
 Way = Literal["latest", "triggers", "always"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
+MOST_PHRASES, LONGEST_PHRASE = 100, 200
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossSession:
@@ -23,7 +25,8 @@ class CrossSession:
     the incoming message contains one of the phrases `search_triggers`. `always`: it is recalled for every incoming
     message. What is recalled has a score of at least `relevance_threshold` (0 to 1).
 
-    Raises InvalidInput for phrases without a word, and for another threshold.
+    Raises InvalidInput for phrases without a word, for more of them than `MOST_PHRASES` or longer ones than
+    `LONGEST_PHRASE`, and for another threshold.
     """
 
     latest: bool | None = None
@@ -39,6 +42,11 @@ class CrossSession:
             if not listed or not all(isinstance(one, str) and any(map(str.isalnum, one)) for one in listed):
                 raise InvalidInput(
                     f"search_triggers is {phrases!r:.200}; give a list of phrases, each with a word in it"
+                )
+            if len(listed) > MOST_PHRASES or any(len(cast(str, one)) > LONGEST_PHRASE for one in listed):
+                raise InvalidInput(
+                    f"search_triggers has {len(listed):,} phrases; give at most {MOST_PHRASES}, each of at most "
+                    f"{LONGEST_PHRASE} characters: each message is looked through for all of them"
                 )
             object.__setattr__(self, "search_triggers", listed)
         number = isinstance(least, int | float) and not isinstance(least, bool)

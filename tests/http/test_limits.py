@@ -5,6 +5,7 @@ event loop's processor time (`no_request_holds_up_others`), which does not depen
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import time
@@ -19,7 +20,7 @@ from uuid import uuid4
 import httpx2 as httpx
 import pytest
 
-from hitherto import Memory
+from hitherto import Memory, Policy
 from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, PREFIX, SUBJECT, USER
 from tests.http.serving import LIMITS, serving
 from tests.patience import PATIENCE
@@ -50,6 +51,14 @@ def call(*, id: str = "1", name: str = "f") -> Any:
 
 def event(**more: Any) -> Request:
     return "POST", f"/runs/{RUN}/events", {}, {"events": [{"kind": "tool_call", **more}]}
+
+
+def policy_of_size(size: int) -> Any:
+    redact: dict[str, Any] = {"is": "redact", "calls": False, "never": ["n"], "at_least": 0}
+    stage = {"trigger": {"is": "turns", "n": 8}, "keep": {"is": "last_turns", "k": 3}, "action": redact, "render": None}
+    whole = {"version": 1, "name": "large", "stages": [stage]}
+    redact["never"] = ["n" * (size - len(json.dumps(Policy.from_json(whole).to_json())) + 1)]
+    return whole
 
 
 REQUESTS: dict[str, list[Callable[[int], Request]]] = {
@@ -91,6 +100,13 @@ REQUESTS: dict[str, list[Callable[[int], Request]]] = {
     "namespace of a document": [lambda size: document(namespace="n" * size)],
     "metadata of a document, as JSON": [lambda size: document(metadata={"x": "y" * (size - 9)})],
     "content of a fact": [lambda size: ("POST", "/facts", {}, {"content": "f" * size})],
+    "search triggers of a `CrossSession`, their number": [
+        lambda size: ("PATCH", "/conversations/c", {}, {"cross_session": {"search_triggers": ["again"] * size}})
+    ],
+    "search trigger of a `CrossSession`": [
+        lambda size: ("PATCH", "/conversations/c", {}, {"cross_session": {"search_triggers": ["x" * size]}})
+    ],
+    "policy, as JSON": [lambda size: ("PATCH", "/conversations/c", {}, {"policy": policy_of_size(size)})],
     "strategy of a run": [lambda size: ("POST", "/conversations/c/runs", {}, {"strategy": "s" * size})],
     "name of a run's event": [lambda size: event(name="n" * size)],
     "call id of a run's event": [lambda size: event(call_id="i" * size)],

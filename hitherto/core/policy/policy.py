@@ -22,6 +22,9 @@ from hitherto.errors import InvalidPolicy
 
 VERSION = 1
 
+LONGEST = 20_000
+"""Characters of a policy's JSON text."""
+
 _NAME = 200
 
 _SLOTS: dict[str, type[Component]] = {"trigger": Trigger, "keep": Keep, "action": Action, "render": Render}
@@ -209,14 +212,23 @@ class Policy:
 
     @cached_property
     def text(self) -> str:
-        """The JSON text under which it is stored; `stored` reads it."""
-        return json.dumps(self.to_json())
+        """The JSON text under which it is stored; `stored` reads it. Raises InvalidPolicy where it is longer than
+        `LONGEST`."""
+        text = json.dumps(self.to_json())
+        if len(text) > LONGEST:
+            raise InvalidPolicy(
+                f"the policy {quoted(self.name)} has {len(text):,} characters as JSON; at most {LONGEST:,} are kept, "
+                "as each append and context reads them"
+            )
+        return text
 
     @classmethod
     def from_json(cls, value: object) -> Self:
         """The policy that `to_json` wrote. Raises InvalidPolicy naming the field that is wrong."""
         try:
-            return cls._read(value)
+            found = cls._read(value)
+            _ = found.text
+            return found
         except RecursionError as error:
             raise InvalidPolicy("the policy is nested deeper than any policy needs to be") from error
 

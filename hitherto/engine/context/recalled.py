@@ -129,7 +129,7 @@ def recall_queries(
                 )
             )
     phrases = crossing.search_triggers or ()
-    asks = triggered(question, phrases) is not None
+    asks = crossing.recalls and triggered(question, phrases) is not None
     if crossing.always or (crossing.triggers and asks):
         found.append(
             RecallQuery(
