@@ -257,7 +257,7 @@ class Conversation:
             family=self._services.family(model),
             cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
-        tools = checked_list(tools, "tools", "tool schemas")
+        tools = [] if cast(object, tools) is None else checked_list(tools, "tools", "tool schemas")
         schemas = _schemas(tools)
         request = await aside(sum(map(len, schemas)), request.with_tools, tools, schemas)
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)

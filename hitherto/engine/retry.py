@@ -12,7 +12,7 @@ from hitherto.core.log.message import Message, Role, to_json
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.log.rewind import Rewinder
-from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, NotFound
+from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused, InvalidInput, NotFound
 
 _MARK = "hitherto_turn"
 """The metadata of a partial answer's last message by which a retry finds what to take back."""
@@ -85,6 +85,8 @@ async def _take_back(handle: Handle, question: Sequence[Message], key: str) -> N
             await Rewinder(handle).rewind(left[0].seq - 1, expect=head.rev)
         except ConcurrentWrite:  # something was said meanwhile: look again
             continue
+        except InvalidInput:  # messages were taken back too often: it stays
+            pass
         return
 
 

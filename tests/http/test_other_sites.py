@@ -21,6 +21,7 @@ FROM_ELSEWHERE = (
     {"Origin": "https://evil.example"},
     {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
     {"Origin": "http://localhost:1"},
+    {"Origin": "http://["},
 )
 PAGE = "https://good.example"
 

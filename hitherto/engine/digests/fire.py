@@ -19,7 +19,7 @@ from hitherto.core.policy.plan import Firing, Plan, advanced, plan
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
-from hitherto.errors import InvalidPolicy, StoreError
+from hitherto.errors import StoreError
 from hitherto.logs import logger
 
 if TYPE_CHECKING:
@@ -47,20 +47,20 @@ async def fired(
 
     `batch` are messages that the store does not have yet. Only with some, or where `round_may_end`, are the triggers
     due that wait for the end of a round. If a user-defined trigger fails, this is logged and nothing fires: the message
-    is worth more. Nothing fires either where the head would have more than MOST_STAGES stages: InvalidPolicy is raised
-    then for whoever appends or ends a round; elsewhere it is logged."""
-    asked = round_may_end or bool(batch)
-    firings = await _planned(handle, policy, head, batch, unit, appended=asked)
+    is worth more. So it is where the head would have more than MOST_STAGES stages."""
+    firings = await _planned(handle, policy, head, batch, unit, appended=round_may_end or bool(batch))
     known = {*head.frontiers, *(one.stage for one in head.running if one.action is not DigestAction.SUMMARIZE)}
     fresh = {one.stage.fingerprint for one in firings if one.stage.action.digest_action is not DigestAction.SUMMARIZE}
     if fresh - known and len(fresh | known) > MOST_STAGES:
-        error = InvalidPolicy(
-            f"{handle.id!r} has had {MOST_STAGES} different stages that cut, redact, chunk or compact, and can have no "
-            f"more; policy {policy.name!r} would add one. Use a policy that it had before, or `clear` it"
+        log.warning(
+            "%r has had %s different stages that cut, redact, chunk or compact, and can have no more, so nothing was "
+            "done for the policy %r; use one that the conversation had before, or clear it",
+            handle.id,
+            MOST_STAGES,
+            policy.name,
+            tenant=handle.scope.tenant,
+            conversation=handle.id,
         )
-        if asked:
-            raise error
-        log.warning("%s", error)
         return head, ()
     for firing in firings:
         head = advanced(head, firing) if firing.stage.action.at_once else head

@@ -97,9 +97,7 @@ def checked_text(value: object, name: str, *, most: int) -> str:
 
 
 def checked_list(value: object, name: str, of: str) -> list[Any]:
-    """The entries; none for None, as if it were left out. Raises InvalidInput for a text and for what is no list."""
-    if value is None:
-        return []
+    """The entries. Raises InvalidInput for a text and for what is no list."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InvalidInput(f"{name} is {str(cast(object, value))[:80]!r}; give a list of {of}")
     return list(cast("Iterable[Any]", value))

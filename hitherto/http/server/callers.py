@@ -165,7 +165,7 @@ def _check_site(headers: Headers, origins: Collection[str]) -> None:
     origin = headers.get("Origin")
     if origin in origins or "*" in origins:
         return
-    own = origin is None or urlsplit(origin).netloc == headers.get("Host", "")
+    own = origin is None or origin.partition("://")[2] == headers.get("Host", "")
     if not own or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
         raise Forbidden(
             "without keys, web pages cannot call this service; name the page's origin in the setting cors_origins "

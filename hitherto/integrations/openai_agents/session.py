@@ -111,9 +111,9 @@ class HithertoSession:
                 return []
             if self.policy is not None and conversation.scope not in self._looked:
                 # What was said before, under another policy, may be due under this one.
-                self._looked.add(conversation.scope)
                 with suppress(StoreError, Forbidden):  # who may only read goes on reading
                     await conversation.start_digests(policy=self.policy)
+                    self._looked.add(conversation.scope)
             if self._wait > 0:
                 await wait_for_digests(conversation, self._wait)
             # Outside of a run, no model is sent them.

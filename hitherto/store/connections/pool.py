@@ -244,10 +244,10 @@ class Connections:
         try:
             await self._cleared(connection, error)
         finally:
-            connection.forget_results()
             if connection.closed and not isinstance(error, DatabaseReadOnly):
                 self._lose(connection, by=error)
             try:
+                connection.forget_results()
                 await self._pool.putconn(connection)
             finally:
                 self._turns.release()

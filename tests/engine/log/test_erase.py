@@ -98,6 +98,12 @@ async def told(memory: Memory, chat: Conversation) -> str:
     return repr(found)
 
 
+async def test_nothing_is_no_number_of_a_message(memory: Memory) -> None:
+    nothing: Any = None
+    with pytest.raises(InvalidInput, match="seqs is 'None'"):
+        await memory.conversation("c", scope=SCOPE).erase(nothing)
+
+
 async def test_at_once_no_verb_shows_it(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE, policy=ARCHIVING)
     await chat.append(user(f"My cat {SECRET} likes tuna.").with_metadata({"note": SECRET}), assistant("Noted."))
