@@ -24,7 +24,7 @@ from hitherto.ports.models.compactor import Compactor, family_of
 from hitherto.ports.models.embedder import Embedder
 from hitherto.ports.models.model import EXTRACTIVE, Model
 from hitherto.ports.models.reranker import Reranker
-from hitherto.ports.watch import NoWatch, Watch
+from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Services:
     policy: Policy | None = None
     compactor: Compactor | None = None
     price: Callable[[str], Price | None] = lambda _: None
-    watch: Watch = field(default_factory=NoWatch)
+    watch: Watch = field(default_factory=Watch)
     embedder: Embedder | None = None
     previous: tuple[Embedder, ...] = ()
     reranker: Reranker | None = None

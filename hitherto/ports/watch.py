@@ -20,8 +20,16 @@ class TraceSpan(Protocol):
         ...
 
 
-class Watch(Protocol):
-    """Receives what happens in a memory. Every method returns at once and never raises.
+class _NoSpan(TraceSpan):
+    def set(self, **attributes: Value | None) -> None:
+        pass
+
+
+_NOTHING: AbstractContextManager[TraceSpan] = nullcontext(_NoSpan())
+
+
+class Watch:
+    """Receives what happens in a memory; this one records nothing. Every method returns at once and never raises.
 
     `span` is a piece of work with a name of `append`, `context`, `recall`, `digest` or `model_call`, timed by a `with`
     block. `appended` reports messages written, in so many seconds; `context_built` a context; `recalled` a search;
@@ -30,7 +38,9 @@ class Watch(Protocol):
     `exposition` is what was counted so far, in Prometheus's text format; empty where nothing is counted.
     """
 
-    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]: ...
+    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]:
+        return _NOTHING
+
     def appended(self, *, messages: int, seconds: float) -> None: ...
     def context_built(self, *, seconds: float) -> None: ...
     def recalled(self, *, seconds: float) -> None: ...
@@ -38,43 +48,6 @@ class Watch(Protocol):
     def called(self, call: ModelCall) -> None: ...
     def answered(self, *, method: str, path: str, status: int, seconds: float) -> None: ...
     def show(self, load: Backlog) -> None: ...
-    def exposition(self) -> bytes: ...
-
-
-class NoWatch(Watch):
-    """Records nothing, and costs next to nothing."""
-
-    def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]:
-        return _NOTHING
-
-    def appended(self, *, messages: int, seconds: float) -> None:
-        pass
-
-    def context_built(self, *, seconds: float) -> None:
-        pass
-
-    def recalled(self, *, seconds: float) -> None:
-        pass
-
-    def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None:
-        pass
-
-    def called(self, call: ModelCall) -> None:
-        pass
-
-    def answered(self, *, method: str, path: str, status: int, seconds: float) -> None:
-        pass
-
-    def show(self, load: Backlog) -> None:
-        pass
 
     def exposition(self) -> bytes:
         return b""
-
-
-class _NoSpan(TraceSpan):
-    def set(self, **attributes: Value | None) -> None:
-        pass
-
-
-_NOTHING: AbstractContextManager[TraceSpan] = nullcontext(_NoSpan())

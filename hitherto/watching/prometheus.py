@@ -15,7 +15,7 @@ from hitherto.core.digests.work import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings
-from hitherto.ports.watch import NoWatch, TraceSpan, Value, Watch
+from hitherto.ports.watch import TraceSpan, Value, Watch
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of `Metrics.exposition`."""
@@ -28,17 +28,16 @@ _MODELS = 50
 """The most models with a label of their own; others count as "other". A program that makes up names must not make up
 series without end."""
 
-_NOBODY = NoWatch()
-
 
 class Metrics(Watch):
     """Counts in a registry of its own, from 0 at the start of the process.
 
-    No label names a tenant, user or conversation. Its spans do nothing: traces are in `tracing`.
+    No label names a tenant, user or conversation. Spans and model calls go to `tracing` too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tracing: Watch | None = None) -> None:
         self.registry = CollectorRegistry()
+        self._tracing = tracing or Watch()
         self._known: dict[str, str] = {}
         self._standing = _BacklogCollector()
         self.registry.register(self._standing)
@@ -79,7 +78,7 @@ class Metrics(Watch):
         return Histogram(f"hitherto_{name}", help, labels, buckets=buckets, registry=self.registry)
 
     def span(self, name: str, **attributes: Value | None) -> AbstractContextManager[TraceSpan]:
-        return _NOBODY.span(name)
+        return self._tracing.span(name, **attributes)
 
     def appended(self, *, messages: int, seconds: float) -> None:
         self._messages.inc(messages)
@@ -104,6 +103,7 @@ class Metrics(Watch):
                 self._tokens.labels(model, direction).inc(tokens)
         if call.cost is not None:
             self._dollars.labels(model).inc(call.cost)
+        self._tracing.called(call)
 
     def answered(self, *, method: str, path: str, status: int, seconds: float) -> None:
         self._requests.labels(method, path, status).observe(seconds)

@@ -14,9 +14,7 @@ from importlib.metadata import version
 from opentelemetry import trace
 from opentelemetry.context import Context
 
-from hitherto.core.digests.work import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
-from hitherto.core.log.frontier import DigestAction
 from hitherto.ports.watch import TraceSpan, Value, Watch
 
 _CALL = "model_call"
@@ -86,21 +84,6 @@ class Tracing(Watch):
             finally:
                 self._calling.reset(before)
 
-    def appended(self, *, messages: int, seconds: float) -> None:
-        pass
-
-    def answered(self, *, method: str, path: str, status: int, seconds: float) -> None:
-        pass
-
-    def context_built(self, *, seconds: float) -> None:
-        pass
-
-    def recalled(self, *, seconds: float) -> None:
-        pass
-
-    def digested(self, *, action: DigestAction, cause: FailureCause | None, seconds: float) -> None:
-        pass
-
     def called(self, call: ModelCall) -> None:
         """Add tokens, cost and failure to the span of the current model call, if there is one."""
         traced = self._calling.get()
@@ -117,12 +100,6 @@ class Tracing(Watch):
         )
         if call.cause not in (None, FailureCause.LOST):  # a call that was cancelled is no failure
             traced.failed(call.cause.value)
-
-    def show(self, load: Backlog) -> None:
-        pass
-
-    def exposition(self) -> bytes:
-        return b""
 
 
 def _operation(attributes: Mapping[str, Value | None]) -> dict[str, Value]:

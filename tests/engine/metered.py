@@ -11,7 +11,7 @@ from hitherto.core.ledger import ModelCall
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.engine.services import Services
 from hitherto.ports.models.model import Completion
-from hitherto.ports.watch import NoWatch
+from hitherto.ports.watch import Watch
 from hitherto.pricing import shipped
 from hitherto.providers.scripted.model import Reply, Scripted
 from hitherto.settings import Settings
@@ -33,7 +33,7 @@ class Metered(Scripted):
 
 
 @dataclass
-class Told(NoWatch):
+class Told(Watch):
     """Remembers the calls it was told of."""
 
     calls: list[ModelCall] = field(default_factory=list[ModelCall])

@@ -18,7 +18,7 @@ from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings, ModelRateLimited
 from hitherto.settings import Settings
-from hitherto.watching import Metrics, Watching, watch_of
+from hitherto.watching import Metrics, watch_of
 from hitherto.watching.tracing import Tracing
 
 SECRET = "the vault opens with 1234"
@@ -208,7 +208,7 @@ def test_calls_side_by_side_keep_apart(tracing: Tracing, collected: Collected) -
 
 
 def test_watching_tells_both(tracing: Tracing, collected: Collected) -> None:
-    watching = Watching(Metrics(), tracing)
+    watching = Metrics(tracing)
     with watching.span("model_call"):
         watching.called(ModelCall(purpose=Purpose.DIGEST, model="small", latency_ms=1, tokens_out=5))
     assert collected.attributes("model_call")["gen_ai.usage.output_tokens"] == 5

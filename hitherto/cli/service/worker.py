@@ -83,7 +83,7 @@ async def _work(settings: Settings, metrics: str | None) -> None:
     watch = watch_of(settings)
     with ExitStack() as serves:
         if metrics is not None:
-            served = serving(watch.metrics, metrics)
+            served = serving(watch, metrics)
             serves.callback(served.close)
             log.info("Metrics are served at %s", served.address)
         try:
