@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from hitherto.core.ledger import FailureCause, ModelCall, Spending
+from hitherto.core.ledger import FailureCause, ModelCall, Purpose, Spending
 from hitherto.engine.services import Services
 from hitherto.logs import logger
 
@@ -92,10 +92,13 @@ class DailyLimit:
     def written(self, tenant: str, user: str | None, ledger: Sequence[ModelCall]) -> None:
         """Count these calls as part of the ledger's sum: they are in the store's ledger now, or never will be."""
         for whose in {(tenant, None), (tenant, user)}:
-            for took in map(_spent_by, ledger):
+            for call in ledger:
+                took = _spent_by(call)
                 if whose in self._spent:
                     looked_up, spent = self._spent[whose]
                     self._spent[whose] = looked_up, _sum(spent, took)
+                if call.purpose is Purpose.EMBED and whose != (tenant, None):
+                    continue  # no user was named when it was made
                 left = self._unwritten.pop(whose, Spending())
                 left = Spending(cost=left.cost - took.cost, tokens=left.tokens - took.tokens)
                 if left.tokens > 0 or left.cost > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,11 +31,16 @@ class Answered:
 
 
 def marked(message: Message, key: str | None, size: int) -> Message:
-    """The last message of a partial answer. Its metadata says so; `_MARK` has the key and the number of messages,
-    by which a retry finds them."""
-    mark = {"key": key, "messages": size}
+    """The last message of a partial answer. Its metadata says so; `_MARK` has a hash of the key and the number of
+    messages, by which a retry finds them."""
+    mark = {"key": None if key is None else key_mark(key), "messages": size}
     noted = {**json.loads(message.metadata), "partial": True, _MARK: mark}
     return replace(message, metadata=to_json(noted, what="metadata"))
+
+
+def key_mark(key: str) -> str:
+    """What stands for a key: it may be long, and is the caller's own."""
+    return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
 
 
 async def retried(handle: Handle, question: Sequence[Message], key: str) -> Answered | None:
@@ -100,4 +106,4 @@ def _size_of_partial(last: Message, key: str) -> int:
     mark: object = json.loads(last.metadata).get(_MARK)
     found = cast("dict[str, object]", mark) if isinstance(mark, dict) else {}
     size = found.get("messages")
-    return size if found.get("key") == key and isinstance(size, int) and 0 < size <= _LONGEST else 0
+    return size if found.get("key") == key_mark(key) and isinstance(size, int) and 0 < size <= _LONGEST else 0

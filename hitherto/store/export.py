@@ -294,6 +294,7 @@ async def _restore(
     )
     if record.head.open_calls:
         await connection.execute(SQL["insert_open_calls"], {**at, **heads.open_call_values(record.head.open_calls)})
+        await connection.execute(SQL["count_awaited"], {**at, **heads.awaited_values(record.head)})
     described = {"title": record.title, "metadata": record.metadata, "ttl": record.ttl}
     await connection.execute(SQL["describe_conversation"], {**at, **described})
     await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])

@@ -15,6 +15,7 @@ import pytest
 import hitherto
 from hitherto import Conversation, Memory, Turn, assistant, tool_result, user
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Logged, Wire
+from hitherto.engine.retry import key_mark
 from hitherto.errors import BudgetExceeded, IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
@@ -484,11 +485,11 @@ async def test_a_key_without_an_answer_is_another_ones(chat: Conversation) -> No
     [
         {"partial": True, "key": "k"},
         {"partial": True, "key": "k", "messages": 2},
-        {"hitherto_turn": {"key": "k"}},
-        {"hitherto_turn": {"key": "k", "messages": "x"}},
-        {"hitherto_turn": {"key": "k", "messages": 3}},
-        {"hitherto_turn": {"key": "k", "messages": 10**9}},
-        {"hitherto_turn": ["k", 2]},
+        {"hitherto_turn": {"key": key_mark("k")}},
+        {"hitherto_turn": {"key": key_mark("k"), "messages": "x"}},
+        {"hitherto_turn": {"key": key_mark("k"), "messages": 3}},
+        {"hitherto_turn": {"key": key_mark("k"), "messages": 10**9}},
+        {"hitherto_turn": [key_mark("k"), 2]},
     ],
 )
 async def test_metadata_of_ones_own_takes_nothing_back(chat: Conversation, mark: Any) -> None:
