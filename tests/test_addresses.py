@@ -17,6 +17,7 @@ from psycopg.conninfo import make_conninfo
 import hitherto
 from hitherto.addresses import shown_address
 from hitherto.errors import DatabaseUnavailable, HithertoError, InvalidSettings
+from hitherto.providers.endpoints.failures import Endpoint
 from hitherto.providers.names.models import model_of
 from hitherto.settings import Settings
 from hitherto.settings.values import ModelProvider
@@ -107,8 +108,8 @@ def test_of_an_endpoint_and_a_service(form: str, password: str, encode: type[str
 async def failure(asked: Settings) -> str:
     """What a model says of its endpoint that fails."""
     model = model_of(asked)
-    endpoint = model._endpoint  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    said = str(endpoint.failure(500, "", {}))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    endpoint: Endpoint = getattr(model, "_endpoint")  # noqa: B009 (each model has one of its own class)
+    said = str(endpoint.failure(500, "", {}))
     await model.aclose()
     return f"{said} {model!r} {endpoint!r}"
 
@@ -143,9 +144,9 @@ async def test_of_an_open_memory(database: str, tmp_path: Path, caplog: pytest.L
     caplog.set_level(logging.DEBUG)
     address = make_conninfo(database, password=f"{SECRET}/{SECRET}@")
     async with hitherto.open(address, model="extractive", embedder="none") as memory:
-        services = memory._services  # pyright: ignore[reportPrivateUsage]
-        connections = services.store._connections  # pyright: ignore[reportPrivateUsage]
-        pool = connections._pool  # pyright: ignore[reportPrivateUsage]
+        services = memory._services  # pyright: ignore[reportPrivateUsage] — what they show is looked at
+        connections = services.store._connections  # pyright: ignore[reportPrivateUsage] — what they show is looked at
+        pool = connections._pool  # pyright: ignore[reportPrivateUsage] — what they show is looked at
         checked(repr(memory), repr(services), repr(services.store), repr(connections), repr(pool), vars(pool))
         await memory.conversation("c", scope=SCOPE).append(hitherto.user("Hello."))
         with (tmp_path / "export.jsonl").open("wb") as file:

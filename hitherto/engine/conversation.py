@@ -543,7 +543,7 @@ class Conversation:
         ConcurrentWrite when `expect` does not hold; nothing is written then.
         """
         listed = checked_list(items, "items", "items, as the API has them; an empty one hides everything")
-        if cast(object, items) is None or not all(isinstance(item, Mapping) for item in listed):
+        if not all(isinstance(item, Mapping) for item in listed):
             raise InvalidInput("items has something that is no item; give a list of JSON objects")
         given, governing = [dict(item) for item in listed], self._services.usable(policy)
         model = checked_words(model, "model")

@@ -251,7 +251,7 @@ class TestWhatIsNoService:
 
     async def test_a_closed_port_is_told_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked = list[str]()
-        once = Service._once  # pyright: ignore[reportPrivateUsage]
+        once = Service._once  # pyright: ignore[reportPrivateUsage] — its attempts are counted
 
         async def counted(self: Service, method: str, path: str, repeatable: bool, **content: Any) -> bytes:
             asked.append(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -51,7 +52,7 @@ async def test_one_that_sends_no_whole_head_is_cut_off(
         silent = await connected(url)
         silent[1].write(sent[:4])
         if sent[4:]:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # so that it comes in two parts; in one, the test holds too
             silent[1].write(sent[4:])
         if b"\r\n\r\n" in sent:  # answered: it may be idle, until it sends something
             await silent[0].readuntil(b"ok")
@@ -131,6 +132,6 @@ async def test_where_all_are_in_use(memory: Memory, monkeypatch: pytest.MonkeyPa
 
 
 def test_there_are_fewer_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, most in ((256, 205), (1_024, 820), (60, 10), (20, 1), (serve.resource.RLIM_INFINITY, 100_000)):
-        monkeypatch.setattr(serve.resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+    for limit, most in ((256, 205), (1_024, 820), (60, 10), (20, 1), (resource.RLIM_INFINITY, 100_000)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
         assert serve.most_connections() == most

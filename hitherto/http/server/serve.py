@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import resource
 import socket
+import sys
 from ipaddress import ip_address
 from types import FrameType
 from typing import cast
@@ -39,14 +39,19 @@ _TOLD = 60.0
 """Seconds between two lines of the log that say that there are too many connections."""
 
 
+_MOST = 100_000
+"""Connections that are open at once, where no limit of open files says less."""
+
+
 def most_connections() -> int:
     """The most connections that are open at once: what the limit of open files leaves beside the database's, and the
     files of exports and imports."""
+    if sys.platform == "win32":  # which has no such limit
+        return _MOST
+    import resource
+
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return _UNLIMITED if limit == resource.RLIM_INFINITY else max(1, min(_UNLIMITED, limit - max(limit // 5, 50)))
-
-
-_UNLIMITED = 100_000
+    return _MOST if limit == resource.RLIM_INFINITY else max(1, min(_MOST, limit - max(limit // 5, 50)))
 
 
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -67,7 +72,7 @@ class _Connection(HttpToolsProtocol):
 
     _in_head = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._since = self.loop.time()
         """When it was made, when the last answer was complete, or when the first byte came after that."""

@@ -38,6 +38,9 @@ Result = TypeVar("Result")
 
 _LONGEST_WAIT = 30.0
 
+_MOST_LOOKED = 1_000
+"""Scopes of which a session remembers that it has started what its policy finds due."""
+
 
 class _ItemsOptions(TypedDict, total=False):
     """More parameters of `Conversation.items`."""
@@ -113,6 +116,8 @@ class HithertoSession:
                 # What was said before, under another policy, may be due under this one.
                 with suppress(StoreError, Forbidden):  # who may only read goes on reading
                     await conversation.start_digests(policy=self.policy)
+                    if len(self._looked) >= _MOST_LOOKED:
+                        self._looked.clear()
                     self._looked.add(conversation.scope)
             if self._wait > 0:
                 await wait_for_digests(conversation, self._wait)

@@ -124,9 +124,11 @@ class AgentLoop:
         elif (command.memory_strategy, command.memory_injection) != (None, None):
             await chat.configure(**strategy(command.memory_strategy, command.memory_injection))
         agent = APIAgent(self._scope.agent, self._scope.user, command.session_id)
-        await agent.initialize()
-        holds = await agent.governing() or await chat.policy()
-        await agent.cleanup()
+        try:
+            await agent.initialize()
+            holds = await agent.governing() or await chat.policy()
+        finally:
+            await agent.cleanup()
         head = await chat.head()
         latest = None if head is None else head.cross_session.latest
         told = {"strategy": holds.name, "policy": holds.to_json(), "memory_injection": latest}

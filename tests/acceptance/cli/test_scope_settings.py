@@ -44,7 +44,7 @@ def test_options_then_the_environment_then_the_file(cli: Cli, tmp_path: Path) ->
 async def test_programs_name_a_scope_in_each_call() -> None:
     settings = {"tenant": "acme"}
     with pytest.raises(InvalidSettings, match="'tenant' is a setting of commands"):
-        await hitherto.open("memory:", **settings)  # pyright: ignore[reportArgumentType]
+        await hitherto.open("memory:", **settings)  # pyright: ignore[reportArgumentType] — what is refused
 
 
 def test_a_conversation_in_another_scope_is_hinted_at(cli: Cli) -> None:
