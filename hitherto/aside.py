@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar, cast
 
+from hitherto.uninterrupted import uninterrupted
+
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -16,8 +18,10 @@ _EACH = 200
 
 async def aside(size: int, work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
     """The result of `work`: at once, or from a thread where it goes through so many characters (`size`) that others
-    would have to wait for milliseconds."""
-    return work(*given, **named) if size < _LONG else await asyncio.to_thread(work, *given, **named)
+    would have to wait for milliseconds. A thread cannot be stopped: a task that is cancelled waits for it."""
+    if size < _LONG:
+        return work(*given, **named)
+    return await uninterrupted(asyncio.to_thread(work, *given, **named))
 
 
 def weight(given: object) -> int:

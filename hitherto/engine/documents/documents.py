@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hitherto.aside import aside, weight
 from hitherto.core.documents.checks import (
     checked_namespace,
     checked_text,
@@ -83,7 +83,7 @@ class Documents:
                 passages=cut(self._services, checked, markdown=marked),
             )
 
-        kept = await self._documents.keep(self._scope, await asyncio.to_thread(made))
+        kept = await self._documents.keep(self._scope, await aside(weight(text), made))
         if kept.new:
             self._services.appended.set()
         return kept

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Collection, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -31,6 +31,7 @@ from hitherto.http.operations import HEADERS
 from hitherto.http.server.bodies import ClientLeft, ReceivedParts, check_type, replayed, whole_body
 from hitherto.http.server.callers import Authentication, Caller
 from hitherto.http.server.responses import problem
+from hitherto.turns import Turns
 
 log = logs.logger("hitherto.http")
 
@@ -51,6 +52,9 @@ _DOTS = re.compile(rb"(?:\.|%2E)+", re.IGNORECASE)
 
 _LINGER = 5.0
 """Seconds for which the rest of a body may come that was refused."""
+
+_LARGE = 65_536
+"""Bytes of a body from which on few are read and worked on at once: each keeps a processor busy, and takes memory."""
 
 _PART = 262_144
 """Bytes of an answer that are sent at once."""
@@ -75,6 +79,7 @@ class RequestGate:
         self._lasting, self._more = lasting, more
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
+        self._large = Turns(4, most=2)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -139,11 +144,14 @@ class RequestGate:
         seconds = caller.limits.seconds
         try:
             async with asyncio.timeout(seconds) as limit:
-                body = await whole_body(receive, headers, caller.limits.size)
-                if body:
-                    check_type(headers, "application/json")
-                if path in self._lasting:
-                    limit.reschedule(None)
+                async with self._large.turn() if _is_large(headers) else nullcontext():
+                    body = await whole_body(receive, headers, caller.limits.size)
+                    if body:
+                        check_type(headers, "application/json")
+                    if path not in self._lasting:
+                        await self._app(scope, replayed(body, receive), answered)
+                        return
+                limit.reschedule(None)
                 await self._app(scope, replayed(body, receive), answered)
         except TimeoutError:
             if answered.status is not None:
@@ -180,6 +188,12 @@ def _checked_headers(scope: Scope) -> Headers:
             "HttpClient: version(HTTP_1_1))"
         )
     return headers
+
+
+def _is_large(headers: Headers) -> bool:
+    """Whether a body is large, or does not say how large it is."""
+    length = headers.get("Content-Length", "0")
+    return "Transfer-Encoding" in headers or not length.isdecimal() or int(length) >= _LARGE
 
 
 def _cut_off() -> ConnectionAbortedError:

@@ -26,6 +26,7 @@ from hitherto.http.server.bodies import check_type
 from hitherto.http.server.callers import Caller, KeyWatch, name_in, route_options
 from hitherto.http.server.responses import answer, encoded
 from hitherto.http.shapes import answer_to_json
+from hitherto.turns import Turns
 
 PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 """What the gate lets through as it comes, and for as long as it takes."""
@@ -42,7 +43,8 @@ AgentHeader = Annotated[str | None, Header(alias=AGENT, description="The agent, 
 
 
 def add_streams(router: APIRouter) -> None:
-    """Add the routes."""
+    """Add the routes. A tenant exports or imports once at a time: it takes a connection, and a processor."""
+    turns = Turns(2, most=1)
 
     @router.get(
         f"{PREFIX}/conversations/{{conversation}}/messages",
@@ -94,9 +96,12 @@ def add_streams(router: APIRouter) -> None:
         headers = request.headers
         user = caller.user(name_in(headers, USER) if user is None else user)
         agent = name_in(headers, AGENT) if agent is None else agent
-        writing = asyncio.create_task(
-            memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=user, agent=agent)
-        )
+
+        async def write() -> None:
+            async with turns.turn():
+                await memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=user, agent=agent)
+
+        writing = asyncio.create_task(write())
         writing.add_done_callback(lambda _: pipe.end())
         first = await pipe.get()
         if first is None:
@@ -125,7 +130,8 @@ def add_streams(router: APIRouter) -> None:
             await watch.look(now=True)
             file.seek(0)
             memory: Memory = request.scope["memory"]
-            return await memory.import_from(cast(Any, file), tenant=caller.tenant)
+            async with turns.turn():
+                return await memory.import_from(cast(Any, file), tenant=caller.tenant)
 
 
 async def _pages(  # noqa: PLR0917 (what the next page is asked for with)

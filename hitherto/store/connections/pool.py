@@ -19,6 +19,7 @@ from hitherto.logs import logger
 from hitherto.store.connections.silence import SHORT_LIMIT, Activity, Backend, WatchedConnection, address
 from hitherto.store.row_security.connection import RowSecurityConnection
 from hitherto.store.sql import SQL
+from hitherto.turns import Turns
 
 log = logger("hitherto.database")
 
@@ -91,7 +92,7 @@ class Connections:
         self._limit = max(SHORT_LIMIT, 3 * patience)
         self._start_again = start_again
         self._asks_to_read_only = read_only
-        self._turns = asyncio.Semaphore(size)
+        self._turns = Turns(size, most=size - size // 4)
         self._returning: set[asyncio.Task[None]] = set()
         self._home: asyncio.AbstractEventLoop | None = None
         self._read_only = False
@@ -154,17 +155,17 @@ class Connections:
     async def borrowed(self) -> AsyncGenerator[RowSecurityConnection]:
         """A connection until the end of the block. Raises PoolTimeout."""
         self._check_loop()
-        await self._turn()
-        connection = await self._taken()
+        tenant = await self._turn()
+        connection = await self._taken(tenant)
         connection.forget_tenant()
         connection.limit = self._limit
         try:
             yield connection
         except BaseException as error:
-            self._background(self._return(connection, error))
+            self._background(self._return(connection, tenant, error))
             raise
         else:
-            self._background(self._return(connection))
+            self._background(self._return(connection, tenant))
 
     def _check_loop(self) -> None:
         if self._home is not None and self._home is not asyncio.get_running_loop():
@@ -214,32 +215,32 @@ class Connections:
         if not self._pool.closed and (found["requests_waiting"] or not found["pool_size"]):
             await self._pool.check()  # it makes a connection if there is none
 
-    async def _turn(self) -> None:
+    async def _turn(self) -> str:
         try:
             async with asyncio.timeout(self._patience):
-                await self._turns.acquire()
+                return await self._turns.acquire()
         except TimeoutError:
             raise PoolTimeout(f"couldn't get a connection after {self._patience:.2f} sec") from None
 
-    async def _taken(self) -> RowSecurityConnection:
+    async def _taken(self, tenant: str) -> RowSecurityConnection:
         """A connection for a task that has its turn. If there is none to be had, the turn is given back."""
         try:
             if self._pool.get_stats().get("pool_available"):
                 return await self._pool.getconn()  # an idle one is returned without a wait
         except BaseException:
-            self._turns.release()
+            self._turns.release(tenant)
             raise
         taking = asyncio.create_task(self._pool.getconn())
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            self._background(self._return_late(taking))
+            self._background(self._return_late(taking, tenant))
             raise
         except Exception:
-            self._turns.release()
+            self._turns.release(tenant)
             raise
 
-    async def _return(self, connection: RowSecurityConnection, error: BaseException | None = None) -> None:
+    async def _return(self, connection: RowSecurityConnection, tenant: str, error: BaseException | None = None) -> None:
         """Give a connection and its turn back; a transaction that was not committed is rolled back."""
         try:
             await self._cleared(connection, error)
@@ -250,7 +251,7 @@ class Connections:
                 connection.forget_results()
                 await self._pool.putconn(connection)
             finally:
-                self._turns.release()
+                self._turns.release(tenant)
 
     async def _cleared(self, connection: AsyncConnection[Any], error: BaseException | None) -> None:
         # If the connection is lost, so are its transaction and its prepared statements, and the pool notices.
@@ -264,13 +265,13 @@ class Connections:
             if isinstance(error.__cause__ if error else None, LockNotAvailable):
                 await connection.execute(SQL["end_abandoned"], {"silent": f"{max(self._patience, _ABANDONED):f}s"})
 
-    async def _return_late(self, taking: asyncio.Task[RowSecurityConnection]) -> None:
+    async def _return_late(self, taking: asyncio.Task[RowSecurityConnection], tenant: str) -> None:
         try:
             connection = await taking
         except Exception:  # noqa: BLE001 (the task that asked has gone: there is nobody to tell)
-            self._turns.release()
+            self._turns.release(tenant)
         else:
-            await self._return(connection)
+            await self._return(connection, tenant)
 
     def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

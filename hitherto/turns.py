@@ -1,0 +1,83 @@
+"""Turns at something of which there are few, fairly shared by those whose requests they serve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+
+Whose = tuple[str, str]
+"""A tenant and a user of it; empty texts for the process itself, which may have all turns."""
+
+whose_turn: ContextVar[Whose] = ContextVar("whose_turn", default=("", ""))
+"""For whom the current task works. The service sets it for each request."""
+
+
+class Turns:
+    """At most `size` turns at once. A turn that is free goes to the tenant that has the fewest, and there to its users
+    in rotation; one tenant has at most `most`. So those who send many requests at once wait behind their own alone.
+    """
+
+    def __init__(self, size: int, *, most: int) -> None:
+        self._free, self._most = size, most
+        self._held = Counter[str]()
+        self._waiting: dict[str, dict[str, deque[asyncio.Future[None]]]] = {}
+        """Of each tenant and user, in the order in which they come next."""
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        """A turn until the end of the block."""
+        tenant = await self.acquire()
+        try:
+            yield
+        finally:
+            self.release(tenant)
+
+    async def acquire(self) -> str:
+        """Returns when it is the task's turn: the tenant, which `release` takes."""
+        tenant, user = whose_turn.get()
+        if self._free and not self._waiting and self._has_room(tenant):
+            self._free -= 1
+            self._held[tenant] += 1
+            return tenant
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(tenant, {}).setdefault(user, deque()).append(turn)
+        self._give()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self.release(tenant)
+            raise
+        return tenant
+
+    def release(self, tenant: str) -> None:
+        """Give a turn back."""
+        self._free += 1
+        self._held[tenant] -= 1
+        if not self._held[tenant]:
+            del self._held[tenant]
+        if self._waiting:
+            self._give()
+
+    def _give(self) -> None:
+        """Hand out the turns that are free. Those who were cancelled while they waited are passed over."""
+        while self._free and (able := [one for one in self._waiting if self._has_room(one)]):
+            tenant = min(able, key=self._held.__getitem__)
+            users = self._waiting.pop(tenant)
+            user = next(iter(users))
+            turns = users.pop(user)
+            turn = turns.popleft()
+            if turns:
+                users[user] = turns
+            if users:
+                self._waiting[tenant] = users
+            if not turn.cancelled():
+                self._free -= 1
+                self._held[tenant] += 1
+                turn.set_result(None)
+
+    def _has_room(self, tenant: str) -> bool:
+        return not tenant or self._held[tenant] < self._most

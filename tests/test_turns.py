@@ -1,0 +1,115 @@
+"""Turns: nobody waits behind what another tenant asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitherto.aside import aside
+from hitherto.turns import Turns, Whose, whose_turn
+from tests.patience import PATIENCE
+
+TENANTS, USERS = "abc", "xy"
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), st.sampled_from(TENANTS), st.sampled_from(USERS)),
+        st.tuples(st.sampled_from(["end", "cancel"]), st.integers(0, 30)),
+    ),
+    max_size=60,
+)
+
+
+async def idle() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def run(size: int, most: int, steps: Sequence[tuple[str, str, str] | tuple[str, int]]) -> None:
+    """Ask for turns, end some, cancel some; what is promised holds after each step."""
+    turns, running, tasks = Turns(size, most=most), dict[asyncio.Task[None], Whose](), dict[asyncio.Task[None], Whose]()
+
+    async def work(whose: Whose) -> None:
+        whose_turn.set(whose)
+        task = asyncio.current_task()
+        assert task is not None
+        async with turns.turn():
+            running[task] = whose
+            try:
+                await asyncio.Event().wait()
+            finally:
+                del running[task]
+
+    def waiting() -> list[Whose]:
+        return [whose for task, whose in tasks.items() if task not in running]
+
+    for step in steps:
+        before = Counter(tenant for tenant, _ in running.values())
+        if step[0] == "ask":
+            whose = (str(step[1]), str(step[-1]))
+            tasks[asyncio.create_task(work(whose))] = whose
+        elif chosen := [task for task in tasks if (task in running) == (step[0] == "end")]:
+            task = chosen[int(step[1]) % len(chosen)]
+            before -= Counter([tasks[task][0]] if task in running else [])
+            task.cancel()
+            del tasks[task]
+        served = set(running)
+        await idle()
+        held = Counter(tenant for tenant, _ in running.values())
+        assert len(running) <= size
+        assert max(held.values(), default=0) <= most
+        assert len(running) == size or not [one for one in waiting() if held[one[0]] < most], "a free turn is used"
+        for task in set(running) - served:
+            fewest = min(before[one] for one in [tasks[task][0], *(one for one, _ in waiting())])
+            assert before[tasks[task][0]] == fewest, "the tenant with the fewest comes first"
+    for task in tasks:
+        task.cancel()
+    await idle()
+    async with asyncio.timeout(PATIENCE):
+        assert await asyncio.gather(*(turns.acquire() for _ in range(size))) == [""] * size, "none is lost"
+
+
+@given(size=st.integers(1, 4), most=st.integers(1, 4), steps=STEPS)
+def test_whatever_is_asked_ended_and_cancelled(
+    size: int, most: int, steps: Sequence[tuple[str, str, str] | tuple[str, int]]
+) -> None:
+    asyncio.run(run(size, min(size, most), steps))
+
+
+async def test_users_of_a_tenant_in_rotation() -> None:
+    turns, order = Turns(1, most=1), list[str]()
+
+    async def work(user: str) -> None:
+        whose_turn.set(("acme", user))
+        async with turns.turn():
+            order.append(user)
+            await idle()
+
+    await asyncio.gather(*(work(user) for user in ["ann"] * 5 + ["bob"] * 2 + ["eve"]))
+    assert order == ["ann", "ann", "bob", "eve", "ann", "bob", "ann", "ann"]
+
+
+async def test_work_in_a_thread_keeps_its_turn_until_it_has_ended() -> None:
+    """Though the task is cancelled: a thread cannot be stopped."""
+    turns, begun, go_on = Turns(1, most=1), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go_on.wait()
+
+    async def in_turn() -> None:
+        async with turns.turn():
+            await aside(10**6, work)
+
+    task = asyncio.create_task(in_turn())
+    await asyncio.to_thread(begun.wait)
+    task.cancel()
+    following = asyncio.create_task(turns.acquire())
+    await idle()
+    assert not following.done()
+    go_on.set()
+    await following
