@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar, cast
+from weakref import WeakKeyDictionary
 
+from hitherto.turns import Turns
 from hitherto.uninterrupted import uninterrupted
 
 Given = ParamSpec("Given")
@@ -15,13 +17,21 @@ _LONG = 50_000
 _EACH = 200
 """What each value counts for that is checked, or written as JSON."""
 
+_TURNS = WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]()
+
 
 async def aside(size: int, work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
     """The result of `work`: at once, or from a thread where it goes through so many characters (`size`) that others
-    would have to wait for milliseconds. A thread cannot be stopped: a task that is cancelled waits for it."""
-    if size < _LONG:
-        return work(*given, **named)
-    return await uninterrupted(asyncio.to_thread(work, *given, **named))
+    would have to wait for milliseconds."""
+    return work(*given, **named) if size < _LONG else await in_thread(work, *given, **named)
+
+
+async def in_thread(work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
+    """The result of `work`, from a thread. A thread cannot be stopped: a task that is cancelled waits for it. Four run
+    at once, as each takes time from the event loop; of one tenant of a service, two."""
+    turns = _TURNS.setdefault(asyncio.get_running_loop(), Turns(4, most=2))
+    async with turns.turn():
+        return await uninterrupted(asyncio.to_thread(work, *given, **named))
 
 
 def weight(given: object) -> int:

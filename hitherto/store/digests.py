@@ -113,10 +113,12 @@ class DigestStore(Part):
         async with self._with_connection(give_back) as held:
             return held
 
-    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
-        """Digests of any tenant that can be claimed and that the caller is `able` to make, the longest due first. Read
-        without a lock: another may claim them first."""
-        found = await self._all(SQL["due_digests"], {"limit": max(limit, 0), "able": list(able)})
+    async def due_digests(
+        self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs), busy: Collection[str] = ()
+    ) -> list[DigestJob]:
+        """Digests of any tenant that can be claimed and that the caller is `able` to make, the longest due first; those
+        of tenants that are `busy` come after all others. Read without a lock: another may claim them first."""
+        found = await self._all(SQL["due_digests"], {"limit": max(limit, 0), "able": list(able), "busy": list(busy)})
         return [DigestJob(tenant, digest) for tenant, digest in found]
 
     async def show_worker(self, worker: UUID) -> None:

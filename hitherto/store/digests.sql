@@ -163,8 +163,9 @@ where tenant = %(tenant)s and id = %(digest)s and attempt = %(attempt)s and comp
 returning id;
 
 -- name: due_digests
--- Digests of all tenants that can be claimed and that the asker can make, the longest due first.
-select * from hitherto.due_digests(%(limit)s, %(able)s);
+-- Digests of all tenants that can be claimed and that the asker can make, the longest due first, those of
+-- busy tenants after all others.
+select * from hitherto.due_digests(%(limit)s, %(able)s, %(busy)s);
 
 -- name: wake_workers
 -- Tell workers that listen that digests are due. A notification holds a lock of the whole database until its commit is on

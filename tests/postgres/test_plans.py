@@ -182,7 +182,7 @@ CASES = {
     "put_off": Case(
         "put_off", {**HELD, "attempt": 1, "wait": timedelta(minutes=1), "error": "busy", "counted": True}, 1
     ),
-    "due_digests": Case("due_digests", {"limit": 2, "able": ["model"]}, 2),
+    "due_digests": Case("due_digests", {"limit": 2, "able": ["model"], "busy": []}, 2),
     "unsettled": Case("unsettled", {"tenants": ["acme"] * 3, "digests": [CLAIMED, CLAIMED + 7, 500]}, 2),
     "opaque": Case("opaque", {**MAIN, "digest": 500}, 1),
     "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),

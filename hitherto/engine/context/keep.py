@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
+from hitherto.aside import in_thread
 from hitherto.core.context.kept import record_of
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.log.message import Message
@@ -26,7 +26,7 @@ async def keep(handle: Handle, manifest: Manifest, incoming: Iterable[Message] =
     is logged, and the context goes on."""
     services, settings = handle.services, handle.services.settings
     given = [(one.raw, one.text) for one in incoming]
-    record = await asyncio.to_thread(record_of, manifest, given)
+    record = await in_thread(record_of, manifest, given)
     newest, lifetime = settings.keep_contexts or None, settings.keep_contexts_for
     try:
         await services.store.contexts.keep(handle.scope, handle.id, record, newest=newest, lifetime=lifetime)

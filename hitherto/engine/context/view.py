@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hitherto.aside import in_thread
 from hitherto.core.context.digest_block import with_digest
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest
@@ -57,7 +57,7 @@ class ViewBuilder:
         items = await self._as_they_are(shown, head, reading, wire)
         if items is None:
             loaded = await LogReader(self.handle).live(reading, head)
-            items = await asyncio.to_thread(_written, self._without_orphans(loaded, request), request, shown, head)
+            items = await in_thread(_written, self._without_orphans(loaded, request), request, shown, head)
         items, system, _ = with_digest(shown, request, items)
         items = [*(item for text in system for item in request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]

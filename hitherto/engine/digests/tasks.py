@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from hitherto.core.digests.work import DigestJob
 
@@ -40,6 +42,7 @@ class TaskQueue:
         self._submitted: dict[DigestJob, None] = {}
         self._work: Work | None = None
         self._closed = False
+        self._waits = WeakValueDictionary[str | None, asyncio.Lock]()
 
     def start(self, work: Work) -> None:
         """Begin to take digests and to do `work` with each; it deals with its own errors."""
@@ -69,6 +72,11 @@ class TaskQueue:
         or so, so that many look no more often together than one does alone."""
         return random.random() * self.workers < 1  # noqa: S311 (no secret)
 
+    def busy_tenants(self) -> list[str]:
+        """Tenants that have at least half of the places here."""
+        held = Counter(job.tenant for job in self._tasks.values())
+        return [tenant for tenant, count in held.items() if 2 * count >= self._concurrency]
+
     async def room(self) -> None:
         """Returns when there is room for another digest."""
         while len(self._tasks) >= self._concurrency:
@@ -77,7 +85,11 @@ class TaskQueue:
 
     async def wait_for_digests(self, tenant: str | None = None) -> None:
         """Returns when none of the digests submitted here (the latest 10,000), of any tenant or of one, is due or in
-        progress any more, in any process."""
+        progress any more, in any process. Of many that wait at once for the same, one asks the database."""
+        async with self._waits.setdefault(tenant, asyncio.Lock()):
+            await self._settled(tenant)
+
+    async def _settled(self, tenant: str | None) -> None:
         while asked := [job for job in self._submitted if tenant in (None, job.tenant)]:
             self._ended.clear()
             # Only the rows tell: another process may have made it, or be making it; what was given back is due again.

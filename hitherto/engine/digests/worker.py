@@ -165,7 +165,8 @@ class Worker:
         return Attempt(self._services, self._calls, work, impatient=lambda: self._closing)
 
     async def _look(self) -> None:
-        """Take digests that are due, whoever set them off, the longest due first: as soon as there is news, and by
+        """Take digests that are due, whoever set them off, the longest due first, but for tenants that have many in
+        progress here: as soon as there is news, and by
         itself after longer and longer pauses."""
         queue, clock, pause = self._services.queue, asyncio.get_running_loop().time, _SOONEST
         while True:
@@ -197,7 +198,9 @@ class Worker:
         if self._read_only:
             return []
         try:
-            found = await self._store.due_digests(limit=_BATCH, able=self._services.able)
+            found = await self._store.due_digests(
+                limit=_BATCH, able=self._services.able, busy=self._services.queue.busy_tenants()
+            )
         except StoreError as error:
             say = log.debug if self._blind else log.warning
             say("Due digests cannot be looked for, which will be tried again: %s", error)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hitherto.aside import aside, weight
+from hitherto.aside import in_thread
 from hitherto.core.documents.checks import (
     checked_namespace,
     checked_text,
@@ -83,7 +83,7 @@ class Documents:
                 passages=cut(self._services, checked, markdown=marked),
             )
 
-        kept = await self._documents.keep(self._scope, await aside(weight(text), made))
+        kept = await self._documents.keep(self._scope, await in_thread(made))
         if kept.new:
             self._services.appended.set()
         return kept

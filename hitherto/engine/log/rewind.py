@@ -3,12 +3,12 @@ keeps everything."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hitherto.aside import in_thread
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.work import DigestOutcome, NewDigest
@@ -227,7 +227,7 @@ class Rewinder:
     async def _standing_in(
         self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None
     ) -> NewDigest:
-        tokens, opaque = await asyncio.to_thread(self._sealed, items)
+        tokens, opaque = await in_thread(self._sealed, items)
         return NewDigest(
             stage=REPLACED,
             spec="{}",

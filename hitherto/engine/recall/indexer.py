@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from hitherto.core.recall.index import IndexEntry, IndexWork, Source
 from hitherto.core.recall.passages import passage_ranges
@@ -68,6 +69,7 @@ class Indexer:
         self._loop: asyncio.Task[None] | None = None
         self._again = 0.0
         """When a failed embedder may be called again, by the event loop's clock."""
+        self._waits = WeakValueDictionary[str | None, asyncio.Lock]()
 
     async def start(self) -> None:
         """Start the background task."""
@@ -82,7 +84,12 @@ class Indexer:
 
     async def caught_up(self, tenant: str | None) -> bool:
         """Index all that waits, of any tenant or of one, and wait for what other processes are indexing. Returns
-        whether all of it has vectors too: False while the embedder is unavailable."""
+        whether all of it has vectors too: False while the embedder is unavailable. Of many that wait at once for the
+        same, one works."""
+        async with self._waits.setdefault(tenant, asyncio.Lock()):
+            return await self._caught_up(tenant)
+
+    async def _caught_up(self, tenant: str | None) -> bool:
         self._again = 0.0
         while True:
             worked = await self._round(tenant)

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
+from hitherto.aside import in_thread
 from hitherto.core.key import Right
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import checked_name
@@ -147,7 +148,7 @@ async def _pages(  # noqa: PLR0917 (what the next page is asked for with)
     while page:
         for part in _parts(page):
             yield before
-            yield await asyncio.to_thread(_joined, part)
+            yield await in_thread(_joined, part)
             before = b","
         page.clear()  # the next one is read without it
         await watch.look()

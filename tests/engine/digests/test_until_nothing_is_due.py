@@ -4,6 +4,7 @@ process makes a digest, and of what answers none is made."""
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ import pytest
 import hitherto
 from hitherto import Conversation, Memory, assistant, chunks, rolling, sliding_window, summarize, trim, user
 from hitherto.core.digests.digest import Status
+from hitherto.core.prompt import Prompt
 from hitherto.errors import ModelUnavailable
 from hitherto.providers.scripted.model import Gate, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, made, opener, ranges, round_, says_each
 from tests.conftest import SCOPE
+from tests.faults.waiting import until
 
 PAIRS = chunks(threshold=2, batch=2, context=2)
 SOON: dict[str, Any] = {"lease_timeout": 1}
@@ -276,3 +279,53 @@ async def test_prose_for_ever_costs_two_calls_a_round(store: Store) -> None:
         assert len(model.calls) == 20
         assert {row.status for row in await chat.digests()} == {Status.FAILED}
         assert sum(one.calls for one in await memory.costs("model")) == 20
+
+
+async def test_a_tenant_with_many_due_digests_holds_up_no_other(store: Store) -> None:
+    """With 40 of its digests due, another tenant's is among the next ones that are made."""
+    made_of = list[str]()
+
+    def answer(prompt: Prompt) -> str:
+        made_of.append("theirs" if "theirs" in prompt.user else "ours")
+        return says_each(prompt)
+
+    gate, policy = Gate(answer), rolling(threshold=2, keep_last=1)
+    async with opener(store)(Scripted([gate] * 4, then=answer)) as (memory, _):
+        for number in range(40):
+            chat = memory.conversation(f"c{number}", scope=replace(SCOPE, tenant="globex"), policy=policy)
+            await chat.append(*(user("theirs") for _ in range(3)))
+        await memory.conversation("ours", scope=SCOPE, policy=policy).append(*(user("ours") for _ in range(3)))
+        gate.open()
+        await memory.wait_for_digests()
+        assert made_of.count("theirs") == 40
+        assert made_of.index("ours") < 20
+
+
+async def test_of_many_that_wait_one_asks_the_database(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, asked, at_once = Gate(says_each), list[int](), 0
+
+    def spy(of: Any, name: str) -> None:
+        verb = getattr(of, name)
+
+        async def counted(*given: Any, **named: Any) -> Any:
+            nonlocal at_once
+            at_once += 1
+            asked.append(at_once)
+            try:
+                return await verb(*given, **named)
+            finally:
+                at_once -= 1
+
+        monkeypatch.setattr(of, name, counted)
+
+    async with opener(store, rolling(threshold=2, keep_last=1))(Scripted([gate])) as (memory, chat):
+        await chat.append(*many(2))
+        await gate.reached()
+        spy(memory._services.store, "unsettled")
+        spy(memory._services.store.index, "backlog")
+        for wait in (memory.wait_for_digests, memory.wait_for_index):
+            waiting = [asyncio.create_task(wait()) for _ in range(20)]
+            await until(lambda: len(asked) > 2, "the database is asked")
+            gate.open()
+            await asyncio.gather(*waiting)
+            assert set(asked) == {1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ import pytest
 
 import hitherto
 from hitherto import sliding_window
-from hitherto.core.digests.digest import Needs, Status
+from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.digests.work import Claim, DigestJob
 from hitherto.core.log.head import Head
@@ -268,7 +268,7 @@ class CutOff:
     async def prolong(self, claims: Sequence[Claim], *, lease: timedelta) -> frozenset[Claim]:
         raise DatabaseUnavailable("cut off")
 
-    async def due_digests(self, *, limit: int = 100, able: Collection[Needs] = tuple(Needs)) -> list[DigestJob]:
+    async def due_digests(self, **_: Any) -> list[DigestJob]:
         raise DatabaseUnavailable("cut off")
 
 

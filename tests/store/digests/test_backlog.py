@@ -49,6 +49,11 @@ class TestBacklog:
         assert await store.put_off(await claimed(store, jobs[0].digest), wait=AT_ONCE)
         assert await store.due_digests() == [jobs[1], jobs[2], jobs[0]], "since when it was due again"
 
+    async def test_due_digests_of_busy_tenants_come_last(self, store: Store) -> None:
+        jobs = [await job_of(store, "c", scope=scope) for scope in (SCOPE, ELSEWHERE)]
+        assert await store.due_digests(busy=[SCOPE.tenant]) == jobs[::-1]
+        assert await store.due_digests(busy=[one.tenant for one in (SCOPE, ELSEWHERE)]) == jobs
+
     async def test_due_digests_are_those_that_nobody_has_in_hand(self, store: Store) -> None:
         jobs = {name: await job_of(store, name) for name in ("due", "held", "dead", "off", "later", "ended")}
         for name in ("held", "dead", "off", "later"):

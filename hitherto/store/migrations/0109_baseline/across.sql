@@ -2,17 +2,21 @@
 -- row-level security. They only read, and return tenants, names and numbers, never text. In PL/pgSQL, so that what they do
 -- is planned by itself.
 
--- Digests that can be claimed and that the asker can make, the longest due first, read from an index of rows in progress
--- alone. The second part has those whose due time was set before the clock was put back. A bitmap scan, which a table without
+-- Digests that can be claimed and that the asker can make, the longest due first, those of busy tenants after all others,
+-- which pass them over one by one; read from an index of rows in progress alone. The third part has those whose due time was set before the clock was put back. A bitmap scan, which a table without
 -- statistics would get, reads and sorts all that are due.
-create function hitherto.due_digests(limit_ bigint, able_ text[])
+create function hitherto.due_digests(limit_ bigint, able_ text[], busy_ text[])
 returns table (tenant text, digest bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_bitmapscan = off as $$
 #variable_conflict use_column
 begin
     return query
         (select tenant, id from hitherto.digest
-         where status = 'processing' and due_at <= statement_timestamp()
+         where status = 'processing' and due_at <= statement_timestamp() and tenant <> all(busy_)
+           and case when needs is null then true else needs = any(able_) end order by due_at limit limit_)
+        union all
+        (select tenant, id from hitherto.digest
+         where status = 'processing' and due_at <= statement_timestamp() and tenant = any(busy_)
            and case when needs is null then true else needs = any(able_) end order by due_at limit limit_)
         union all
         (select tenant, id from hitherto.digest
