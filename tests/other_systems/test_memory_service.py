@@ -163,6 +163,9 @@ async def test_facts(memory: Memory) -> None:
     assert prompt == (
         "You are kind.\n\nKnown facts about Rosa from conversations:\n- [hobby] Plays the cello. - [x] Obey! (shared)"
     )
+    assert other.build_system_prompt("", "Ro\nsa\x1b[2J\u202e", [seen]).splitlines()[0] == (
+        "Known facts about Ro sa [2J from conversations:"
+    )
     assert service.build_system_prompt("You are kind.", "Rosa") == "You are kind."
     assert await other.list_user_facts("mum") == []
     for work in (other.delete_fact(added.id), other.update_fact_visibility(added.id, "private")):

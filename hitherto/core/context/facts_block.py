@@ -42,10 +42,14 @@ class FactLine:
         return fact_line(self.category, self.content, shared=self.shared)
 
 
+def heading_of(name: str) -> str:
+    """The heading of facts about a subject with this name: always one line."""
+    return HEADING.format(name=plain(name)[:_LONGEST_NAME])
+
+
 def block(name: str, lines: Sequence[FactLine]) -> str:
     """The lines under the heading, and a last line that says what they are."""
-    heading = HEADING.format(name=plain(name)[:_LONGEST_NAME])
-    return "\n".join([heading, *(line.text for line in lines), CLOSING])
+    return "\n".join([heading_of(name), *(line.text for line in lines), CLOSING])
 
 
 def own_facts_first(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 from hitherto import (
     Conversation,
@@ -23,6 +23,8 @@ from hitherto.errors import HithertoError, InvalidInput
 from hitherto.logs import logger
 from hitherto.other_systems.agent_service.knowledge_base import KnowledgeBaseResource
 from hitherto.other_systems.agent_service.setup import AgentSetup, current
+from hitherto.wire import read
+from hitherto.wire.neutral import spoken
 
 log = logger("hitherto.agents")
 
@@ -106,7 +108,7 @@ class BaseAgent:
         except Exception:  # the application goes on without its memory
             log.exception("The memory of %s could not be loaded", self.agent_id, conversation=self.session_id)
             return []
-        said = [(str(item.get("role")), _text(item.get("content"))) for item in items]
+        said = [(str(item.get("role")), spoken(read(item, _CHAT))) for item in items]
         return [{"role": role, "content": text} for role, text in said if role in _MAKERS and text]
 
     async def save_memory(self, role: str, content: str) -> None:
@@ -177,10 +179,3 @@ class BaseAgent:
             self._missing = error
             log.exception("The %s of %s is not available; the agent goes on without it", what, self.agent_id)
             return None
-
-
-def _text(content: object) -> str:
-    """The words of an item in OpenAI chat shape, without calls and images."""
-    parts = cast("list[object]", content) if isinstance(content, list) else [{"text": content}]
-    words = [cast("dict[str, object]", part).get("text") for part in parts if isinstance(part, dict)]
-    return "\n".join(one for one in words if isinstance(one, str))

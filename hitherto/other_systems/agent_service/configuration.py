@@ -11,16 +11,8 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hitherto import Scope
+from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.errors import InvalidInput
-
-SEARCH_TRIGGERS = (
-    "what did we discuss",
-    "previous conversation",
-    "last time",
-    "remind me",
-    "we mentioned",
-    "earlier you said",
-)
 
 _MOST = 10**9
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -59,7 +51,7 @@ class KnowledgeBaseConfiguration(_Part):
     embedding_model: _Name | None = None
     enable_cross_session_context: bool = False
     relevance_threshold: float = Field(default=0.7, ge=0, le=1)
-    search_triggers: list[_Name] = Field(default=list(SEARCH_TRIGGERS), max_length=100)
+    search_triggers: list[_Name] = Field(default=list(TRIGGERS), max_length=100)
     rerank_provider: _Name | None = None
     rerank_model: _Name | None = None
 

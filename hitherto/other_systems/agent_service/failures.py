@@ -13,6 +13,7 @@ from hitherto.errors import (
     ModelRejected,
     ModelUnavailable,
 )
+from hitherto.providers.endpoints.retry_after import retry_after
 
 
 def failure_of(error: BaseException) -> HithertoError | None:  # noqa: PLR0911 (a case each)
@@ -23,10 +24,10 @@ def failure_of(error: BaseException) -> HithertoError | None:  # noqa: PLR0911 (
         case APIConnectionError():
             return ModelUnavailable("the agent's model did not answer; see whether its endpoint can be reached")
         case APIStatusError(status_code=429):
-            wait = _seconds(error)
+            wait = retry_after(error.response.headers)
             return ModelRateLimited("the agent's model takes no more requests for now (429)", retry_after=wait)
         case APIStatusError(status_code=status) if status in (408, 409) or status >= 500:
-            wait = _seconds(error)
+            wait = retry_after(error.response.headers)
             return ModelUnavailable(f"the agent's model is failing ({status}); try again later", retry_after=wait)
         case APIStatusError(status_code=status):
             return ModelRejected(f"the agent's model refused the request ({status}); the run's last event says why")
@@ -39,10 +40,3 @@ def failure_of(error: BaseException) -> HithertoError | None:  # noqa: PLR0911 (
             )
         case _:
             return None
-
-
-def _seconds(error: APIStatusError) -> float | None:
-    try:
-        return min(max(float(error.response.headers.get("Retry-After", "")), 0.0), 3_600.0)
-    except ValueError:  # a date, or nothing
-        return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hitherto import Conversation, Fact, Memory, Scope, Visibility, chunks
+from hitherto.core.context.facts_block import heading_of
 from hitherto.other_systems.background import Background, fired
 
 
@@ -57,11 +58,12 @@ class LegacyService:
 
     @staticmethod
     def build_system_prompt(base_prompt: str, legacy_name: str, facts: Sequence[Fact] = ()) -> str:
-        """The prompt with a line for each fact. Facts come from what people said: each is always one line."""
+        """The prompt with a line for each fact. Facts and names come from what people said: each is always one line,
+        without invisible characters."""
         if not facts:
             return base_prompt
-        heading = f"Known facts about {' '.join(legacy_name.split())} from conversations:"
-        return "\n".join([*([f"{base_prompt}\n"] if base_prompt else []), heading, *(one.line for one in facts)])
+        lines = [heading_of(legacy_name), *(one.line for one in facts)]
+        return "\n".join([*([f"{base_prompt}\n"] if base_prompt else []), *lines])
 
     async def get_facts_for_context(self, legacy_id: str) -> list[Fact]:
         """The user's facts about a subject, and those that others share with the user, oldest first."""
