@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 from pathlib import Path
+
+import pytest
 
 from tests.faults.conftest import Api, Crew
 from tests.faults.processes import Program
@@ -25,6 +28,19 @@ async def _refused(code: int, *, database: str, **settings: object) -> str:
     assert len(program.err) == 1, program.err
     assert program.err[0].startswith("hitherto: ")
     return program.err[0]
+
+
+@pytest.mark.parametrize("words", [("worker",), ("serve", "--port", "0")], ids=lambda words: words[0])
+async def test_names_of_other_systems_are_ignored_with_one_warning(database: str, words: tuple[str, ...]) -> None:
+    program = await Program.start(
+        words[0], "hitherto", *words, database=database, summary_enabled="true", memory_model="large"
+    )
+    await program.said("Worker started" if words == ("worker",) else "Serving at")
+    (warning,) = [line for line in program.err if "WARNING" in line]
+    assert "HITHERTO_MEMORY_MODEL, HITHERTO_SUMMARY_ENABLED" in warning
+    assert "serve --other-systems" in warning
+    program.send(signal.SIGTERM)
+    assert await program.ended() == 0
 
 
 class TestItDoesNotBegin:
