@@ -96,7 +96,8 @@ def subject(
         await memory.wait_for_erasure()
         return erased
 
-    _ask(f"Erase everything about the subject {name} of the tenant {tenant}?", yes=yes)
+    kept = with_memory(database, lambda memory: _kept_about(memory, tenant, name))
+    _ask(f"Erase everything about the subject {name} of the tenant {tenant}: {output.told(kept)}?", yes=yes)
     erased = with_memory(database, work, read_only=False)
     _report(output.attributes(erased, *_COUNTED), as_json=as_json)
 
@@ -125,6 +126,12 @@ async def _kept(memory: Memory, tenant: str, user: str | None) -> dict[str, int]
     """How much is kept of a tenant, or of a user of it."""
     page = await memory.scopes("tenant" if user is None else "user", tenant=tenant, user=user)
     return {name: sum(getattr(one, name) for one in page.scopes) for name in _COUNTED}
+
+
+async def _kept_about(memory: Memory, tenant: str, subject: str) -> dict[str, int]:
+    """How much is kept about a subject."""
+    store = memory._services.store  # pyright: ignore[reportPrivateUsage] — no verb tells it, and programs do not ask
+    return dict(zip(_COUNTED, await store.kept_about(tenant=tenant, subject=subject), strict=True))
 
 
 async def _show(conversation: Conversation, asked: Ranges) -> None:

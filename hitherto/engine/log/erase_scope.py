@@ -44,7 +44,7 @@ async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureRe
 
 async def erase_about(store: Store, *, tenant: str, subject: str) -> ErasureReport:
     """See `Memory.erase_subject`."""
-    documents, facts = await store.kept_about(tenant=tenant, subject=subject)
+    _, _, documents, facts = await store.kept_about(tenant=tenant, subject=subject)
     conversations = messages = 0
     for scope, conversation, ref in await store.conversations_about(tenant=tenant, subject=subject):
         began = time.perf_counter()

@@ -130,12 +130,18 @@ delete from hitherto.erasure where tenant = %(tenant)s and user_id = %(user)s an
 select user_id, agent, id, ref from hitherto.conversation where tenant = %(tenant)s and subject = %(subject)s;
 
 -- name: kept_about
--- How many documents were archived from conversations about a subject, and how many facts about it hold.
-select (select count(*) from hitherto.document d
+-- How many conversations are about a subject, with how many messages, how many documents were archived from them, and
+-- how many facts about it hold.
+select c.conversations, c.messages,
+       (select count(*) from hitherto.document d
         join hitherto.conversation c on c.tenant = %(tenant)s and c.ref = d.conversation
         where d.tenant = %(tenant)s and c.subject = %(subject)s),
        (select count(*) from hitherto.fact f
-        where f.tenant = %(tenant)s and f.subject = %(subject)s and f.state = 'current');
+        where f.tenant = %(tenant)s and f.subject = %(subject)s and f.state = 'current')
+from (
+    select count(*) as conversations, coalesce(sum(next_seq), 0)::bigint as messages
+    from hitherto.conversation c where c.tenant = %(tenant)s and c.subject = %(subject)s
+) c;
 
 -- name: hold_fact_subjects_about
 -- Lock a subject in every scope that has facts about it: everybody does so before he locks facts.

@@ -247,10 +247,13 @@ class LogStore(Part):
         found = await self._all(SQL["conversations_about"], {"tenant": tenant, "subject": subject})
         return [(Scope(tenant=tenant, user=user, agent=agent), name, ref) for user, agent, name, ref in found]
 
-    async def kept_about(self, *, tenant: str, subject: str) -> tuple[int, int]:
-        """How many documents were archived from conversations about a subject, and how many facts about it hold."""
-        ((documents, facts),) = await self._all(SQL["kept_about"], {"tenant": tenant, "subject": subject})
-        return documents, facts
+    async def kept_about(self, *, tenant: str, subject: str) -> tuple[int, int, int, int]:
+        """How many conversations are about a subject, with how many messages, how many documents were archived from
+        them, and how many facts about it hold."""
+        ((conversations, messages, documents, facts),) = await self._all(
+            SQL["kept_about"], {"tenant": tenant, "subject": subject}
+        )
+        return conversations, messages, documents, facts
 
     async def erase_subject(self, *, tenant: str, subject: str) -> None:
         """Erase a subject once the conversations about it are gone: its name, its members, the facts about it of every

@@ -83,6 +83,19 @@ async def test_of_a_user(cli: Callable[..., Ran], database: str) -> None:
     assert [one["name"] for one in cli("scopes", "--tenant", "local", "--json").json["scopes"]] == ["me"]
 
 
+async def test_of_a_subject(cli: Callable[..., Ran], database: str) -> None:
+    async with hitherto.open(database, worker=False) as memory:
+        await memory.configure_subject(tenant="local", subject="rosa", name="Rosa", members=["me"])
+        await memory.conversation("garden", scope=MINE, subject="rosa").append(user("Rosa grows roses."))
+        await memory.facts(MINE, subject="rosa").add("Grows roses.")
+    kept = "1 conversation, 1 message, 0 documents, 1 fact"
+    answer, shown = in_terminal("erase", "subject", "rosa", answer="n\n", HITHERTO_DATABASE=database)
+    assert answer == 1
+    assert f"Erase everything about the subject rosa of the tenant local: {kept}?" in " ".join(shown.split())
+    assert "say it with --yes" in cli("erase", "subject", "rosa").failed(2)
+    assert cli("erase", "subject", "rosa", "--yes").out == f"Erased: {kept}.\n"
+
+
 async def test_of_a_tenant(cli: Callable[..., Ran]) -> None:
     gone = {"conversations": 4, "messages": 52, "documents": 2, "facts": 0}
     assert cli("erase", "tenant", "local", "--yes", "--json").json == {"erased": gone}
