@@ -85,8 +85,8 @@ _ADDRESSES_OF = {
 
 def check_keys(values: Mapping[str, SettingValue], defaults: Mapping[str, object]) -> None:
     """Raises InvalidSettings where a file that was only found says where a key or a password goes that is not from that
-    file, where the server's own files are, or which web pages may read the memory: such a file may have come with a
-    folder that was downloaded."""
+    file, whose memory commands are about, which files of an embedder are loaded, where the server's own files are, or
+    which web pages may read the memory: such a file may have come with a folder that was downloaded."""
     for key, addresses in _ADDRESSES_OF.items():
         if key not in values or values[key].level == FOUND_FILE:
             continue
@@ -96,6 +96,12 @@ def check_keys(values: Mapping[str, SettingValue], defaults: Mapping[str, object
     for name, why in _NOT_FOUND.items():
         if name in values and values[name].level == FOUND_FILE:
             raise _refused(name, values[name], why)
+    provider = values.get("embedder_provider")
+    if provider is not None and provider.value == "sentence_transformers":
+        # A name may be a folder beside the file, and sentence-transformers runs code that it finds in a folder.
+        for name in ("embedder_provider", "embedder", "previous_embedder"):
+            if name in values and values[name].level == FOUND_FILE:
+                raise _refused(name, values[name], "a model for sentence_transformers can have code in it")
     database = values.get("database")
     if database is not None and database.level == FOUND_FILE and borrows_a_password(str(database.value)):
         raise _refused(
@@ -108,6 +114,9 @@ def check_keys(values: Mapping[str, SettingValue], defaults: Mapping[str, object
 _NOT_FOUND = {
     "data_dir": "the files of a server there can have commands in them",
     "cors_origins": "web pages could read the memory",
+    # With the user's own key, a command would show, change or erase what is another's, and tell another what it stores.
+    "tenant": "commands would read and write another's memory",
+    "user": "commands would read and write another's memory",
 }
 """Settings that a found file must not have, and why."""
 

@@ -67,15 +67,34 @@ def test_a_found_file_has_its_own_key_and_its_own_address(cloned: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("line", "why"), [('data_dir = "prepared"', "commands in them"), ('cors_origins = ["*"]', "web pages could read")]
+    ("line", "why"),
+    [
+        ('data_dir = "prepared"', "commands in them"),
+        ('cors_origins = ["*"]', "web pages could read"),
+        ('tenant = "acme"', "another's memory"),
+        ('user = "ana"', "another's memory"),
+        ('embedder_provider = "sentence_transformers"', "code in it"),
+    ],
 )
-def test_a_found_file_says_neither_where_a_servers_files_are_nor_who_may_read(
+def test_a_found_file_says_neither_which_files_are_used_nor_whose_memory_is_read(
     cloned: Path, line: str, why: str
 ) -> None:
     cloned.write_text(f"{line}\n")
     with pytest.raises(InvalidSettings, match=rf"{why}.*--config or HITHERTO_CONFIG"):
         Settings.load()
     Settings.load(cloned)
+
+
+@pytest.mark.parametrize("name", ["embedder", "previous_embedder"])
+def test_a_found_file_names_no_model_that_may_have_code(
+    cloned: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    cloned.write_text(f'{name} = "model"\n')
+    assert getattr(Settings.load(), name) == "model", "an endpoint's model has none"
+    monkeypatch.setenv("HITHERTO_EMBEDDER_PROVIDER", "sentence_transformers")
+    with pytest.raises(InvalidSettings, match=rf"{name} .*code in it.*--config or HITHERTO_CONFIG"):
+        Settings.load()
+    assert getattr(Settings.load(cloned), name) == "model"
 
 
 def test_a_provider_that_is_the_default_or_at_an_address_of_the_users(
