@@ -11,6 +11,7 @@ from hitherto.cli import options
 from hitherto.cli.memory import lasting, run
 from hitherto.cli.terminal import output
 from hitherto.errors import InvalidInput
+from hitherto.other_systems.views import create_views, renew_views
 from hitherto.settings import Settings
 from hitherto.store import schema
 from hitherto.store.row_security import roles
@@ -56,8 +57,5 @@ async def _migrated(settings: Settings, grant: str | None, *, views: bool) -> tu
         found = await schema.ensure(url, patience=settings.database_timeout)
         if grant is not None:
             await roles.grant(url, grant)
-        if views:
-            from hitherto.other_systems.views import create_views
-
-            await create_views(url, grant=grant)
+        await (create_views(url, grant=grant) if views else renew_views(url))
         return found

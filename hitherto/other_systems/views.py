@@ -18,6 +18,18 @@ _ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtext('hitherto.other_systems'
 _GRANTS = ("grant usage on schema other_systems to {}", "grant select on all tables in schema other_systems to {}")
 
 
+async def renew_views(database: str) -> None:
+    """Create the views again where they are: they may be an older version's. Raises StoreError."""
+    try:
+        async with await psycopg.AsyncConnection[tuple[object, ...]].connect(database) as connection:
+            found = await connection.execute("select to_regclass('other_systems.memory_entries')")
+            there = await found.fetchone() != (None,)
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL refused to look for the views: {error.diag.message_primary or error}") from error
+    if there:
+        await create_views(database)
+
+
 async def create_views(database: str, *, grant: str | None = None) -> None:
     """Create the views, or replace them, in a database that has Hitherto's schema, as a role that may; the role `grant`
     may read them afterwards, as far as row-level security and its rights to Hitherto's tables let it. Raises

@@ -17,6 +17,7 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.other_systems.views import create_views
 from hitherto.ports.models.model import Prompt
 from hitherto.providers.scripted.model import Scripted, items
+from tests.acceptance.cli.commands import bare
 from tests.acceptance.dialogue import ONE_TRY, rounds
 from tests.conftest import SCOPE
 
@@ -197,6 +198,22 @@ async def test_ids_sort_as_messages_do(select: Views, memory: Memory) -> None:
         assert [row["said"] for row in found] == [str(n) for n in range(count)], view
     ids = [row["id"] for row in await select("select id from memory_entries")]
     assert max(map(len, ids)) <= 36, "the column is VARCHAR(36) there"
+
+
+async def test_a_plain_migrate_renews_the_views_where_they_are(select: Views, database: str) -> None:
+    async def execute(statement: str) -> None:
+        async with await psycopg.AsyncConnection[Any].connect(database, autocommit=True) as connection:
+            await connection.execute(statement.encode())
+
+    assert bare("migrate", HITHERTO_DATABASE=database).code == 0
+    there = "select table_name from information_schema.views where table_schema = 'other_systems'"
+    assert await select(there) == [], "nobody asked for them"
+    await create_views(database)
+    (latest,) = await select("select pg_get_viewdef('other_systems.memory'::regclass) as said")
+    older = latest["said"].rstrip(";").replace("'summarize'", "'older'")
+    await execute(f"create or replace view other_systems.memory as {older}")
+    assert bare("migrate", HITHERTO_DATABASE=database).code == 0
+    assert await select("select pg_get_viewdef('other_systems.memory'::regclass) as said") == [latest]
 
 
 async def test_an_applications_own_tables_may_have_these_names(database: str, memory: Memory) -> None:
