@@ -9,7 +9,7 @@ from hitherto.core.digests.work import DigestOutcome, NewDigest, RewrittenDigest
 from hitherto.core.facts.fact import LearnedFacts
 from hitherto.core.ledger import ModelCall
 from hitherto.core.log.conversations import Receipt
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import HeadWithCalls
 from hitherto.core.log.message import Logged
 from hitherto.core.log.ranges import Ranges
 
@@ -30,7 +30,7 @@ class Changes:
     `learned.subject`. They rest on messages of this conversation, and the unit has asked for its `current_facts` first.
     """
 
-    head: Head
+    head: HeadWithCalls
     messages: tuple[Logged, ...] = ()
     key: str | None = None
     receipt: Receipt | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from hitherto.core.context.manifest import PolicyFrom
 from hitherto.core.cross_session import CrossSession, cross_session_of
 from hitherto.core.digests.digest import Digest
 from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
 from hitherto.core.log.conversations import AgentDefaults
-from hitherto.core.log.head import Head, empty
+from hitherto.core.log.head import Head, HeadWithCalls, empty
 from hitherto.core.policy.policy import Policy, stored
 from hitherto.core.policy.presets import DEFAULT
 from hitherto.core.recall.vectors import Space
@@ -20,6 +21,8 @@ from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import NotFound
+
+H = TypeVar("H", bound=Head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Handle:
 
     async def head_and_known(
         self, space: Space | None, at: int | None = None, *, facts: bool = True, calls: Collection[str] = ()
-    ) -> tuple[Head, KnownFacts]:
+    ) -> tuple[HeadWithCalls, KnownFacts]:
         """The head, as `head` gives it, and the known facts about the conversation's subject: usually one round trip.
         Expired messages are erased first, those of the tenant's other conversations too, because facts may rest on
         them. Without `facts`, no facts are read. Of `calls`, the head has those that are open."""
@@ -70,7 +73,7 @@ class Handle:
         one."""
         return head.subject if self.subject is None else self.subject
 
-    def _there(self, head: Head | None, at: int | None) -> Head:
+    def _there(self, head: H | None, at: int | None) -> H | HeadWithCalls:
         if head is None:
             if at not in (None, 0):
                 raise NotFound(f"{self.id!r} has no revision {at} in scope {self.scope}")

@@ -78,7 +78,7 @@ class ExportReader:
             return None
         ((title, metadata, ttl, created_at, updated_at, ref),) = await self._all("export_conversation", names)
         at = {"tenant": scope.tenant, "ref": ref}
-        head = await heads.head_from(row, await self._all("export_open_calls", at))
+        head = await heads.head_with_calls(row, await self._all("export_open_calls", at))
         archived = [_document_from(one, conversation) for one in await self._all("export_archived", at)]
         receipts = [_receipt_from(one) for one in await self._all("export_receipts", at)]
         record = ConversationRecord(

@@ -88,7 +88,8 @@ class Unit:
             # A head without the lock: the row that was waited for was deleted, and another has created the conversation
             # anew.
             return False
-        self._row, self.head = row, await heads.head_from(row, [] if opened is None else await opened.fetchall())
+        self._row = row
+        self.head = await heads.head_with_calls(row, [] if opened is None else await opened.fetchall())
         self._at: dict[str, Any] = {"tenant": self._scope.tenant, "ref": self.head.ref}
         self._whose: dict[str, Any] = {**self._names, **self._at}
         if end is not None and (mark := await end.fetchone()) is not None:

@@ -11,23 +11,13 @@ from hypothesis import strategies as st
 
 from hitherto.core.log.append import extended
 from hitherto.core.log.group import groups
-from hitherto.core.log.head import Head
-from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Logged, Message, Sums
+from hitherto.core.log.head import empty
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Logged, Message
 from hitherto.wire import codec, read
 from tests.wire.conversations import WIRES, Conversation, conversations, long_log
 from tests.wire.rules import assert_paired, assert_valid, blocks
 
-EMPTY = Head(
-    ref=1,
-    rev=0,
-    next_seq=0,
-    sums=Sums(),
-    view_start=0,
-    view_sums=Sums(),
-    closed=False,
-    now=datetime(2026, 1, 1, tzinfo=UTC),
-    clock=datetime(2026, 1, 1, tzinfo=UTC),
-)
+EMPTY = empty(datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def logged(messages: list[Message]) -> list[Logged]:

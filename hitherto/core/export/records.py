@@ -17,7 +17,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.documents.document import Document, Passage
 from hitherto.core.facts.fact import Fact, FactEvent, Subject
 from hitherto.core.ledger import FailureCause, Purpose
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import HeadWithCalls
 from hitherto.core.log.message import Logged
 from hitherto.core.run import Run, RunEvent
 from hitherto.errors import InvalidExport
@@ -76,7 +76,7 @@ class ConversationRecord:
     ttl: timedelta | None
     created_at: datetime
     updated_at: datetime
-    head: Head
+    head: HeadWithCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

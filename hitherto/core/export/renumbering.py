@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.export.records import DocumentRecord, KeptConversation
-from hitherto.core.log.head import Head, LatestDigest
+from hitherto.core.log.head import HeadWithCalls, LatestDigest
 from hitherto.core.log.message import Sums
 
 
@@ -47,7 +47,7 @@ def canonical(metadata: str) -> str:
     return json.dumps(json.loads(metadata), sort_keys=True)
 
 
-def _own(head: Head) -> Head:
+def _own(head: HeadWithCalls) -> HeadWithCalls:
     """What a conversation's own row has of a head."""
     return replace(
         head,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 
-from hitherto.core.log.head import PATIENCE, Head, OpenCall
+from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, TurnAt
 from hitherto.core.scope import Scope
@@ -65,7 +65,9 @@ def expiring(head: Head, messages: Sequence[Message], default: timedelta | None)
     return [one if one.expires_at is not None else one.expiring(head.now + ttl) for one in messages]
 
 
-def extended(head: Head, messages: Sequence[Message], tokens: Sequence[int]) -> tuple[tuple[Logged, ...], Head]:
+def extended(
+    head: HeadWithCalls, messages: Sequence[Message], tokens: Sequence[int]
+) -> tuple[tuple[Logged, ...], HeadWithCalls]:
     """The messages as they enter the log after `head`, and the head after them, one revision on. `tokens` has each
     message's own tokens. `head.open_calls` must have those of the calls in the batch that are open, whether made again
     or answered.

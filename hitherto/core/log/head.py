@@ -80,11 +80,10 @@ class Head:
     A conversation that does not exist yet has revision 0. `sums` run through the last live message, `view_sums` up to
     the one before `view_start`, `digest_sums` through `digest.end`. `digest` rests on no cleared message. `closed`: the
     last live message can end a round (it is a final assistant message). `run_start` is the first of the tool calls and
-    reasoning items with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint. `open_calls` are
-    tool calls without a result, by id: not all, only those that the reader asked for. `awaited` are the turns, of the
-    newest `PATIENCE`, with calls whose result is still waited for, and their numbers: (turn, number of calls). `late`
-    are results that came in a later turn than their calls: (turn of the call, seq of the result). `erased` and
-    `retracted` are inclusive ranges of messages that have expired and of messages that were retracted.
+    reasoning items with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint. `awaited` are
+    the turns, of the newest `PATIENCE`, with calls whose result is still waited for, and their numbers: (turn, number
+    of calls). `late` are results that came in a later turn than their calls: (turn of the call, seq of the result).
+    `erased` and `retracted` are inclusive ranges of messages that have expired and of messages that were retracted.
 
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
     `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded. At
@@ -96,9 +95,9 @@ class Head:
     clock: it decides what is due. `now` is the timestamp of what is written: the same time, but never before the newest
     message's, in case a clock that was ahead has been set back.
 
-    A past head is without `open_calls`, `awaited`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its
-    `run_start`, `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject`,
-    `extracted` and `ttl` are the present ones.
+    A past head is without `awaited`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its `run_start`,
+    `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject`, `extracted`
+    and `ttl` are the present ones.
     """
 
     ref: int
@@ -119,7 +118,6 @@ class Head:
     cross_session: CrossSession = field(default_factory=CrossSession)
     agent_cross_session: CrossSession = field(default_factory=CrossSession)
     latest: LatestDigest = field(default_factory=LatestDigest)
-    open_calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     awaited: tuple[tuple[int, int], ...] = ()
     late: tuple[tuple[int, int], ...] = ()
     running: tuple[RunningDigest, ...] = ()
@@ -158,7 +156,16 @@ class Head:
         return max(found, key=lambda one: one.end) if found else None
 
 
-def empty(now: datetime) -> Head:
+@dataclass(frozen=True, kw_only=True)
+class HeadWithCalls(Head):
+    """A head with tool calls that have no result, by id: not all, only those that the reader asked for."""
+
+    open_calls: Mapping[str, OpenCall] = field(default_factory=dict[str, OpenCall])
+
+
+def empty(now: datetime) -> HeadWithCalls:
     """The head of a conversation that does not exist yet."""
     none = Sums()
-    return Head(ref=0, rev=0, next_seq=0, sums=none, view_start=0, view_sums=none, closed=False, now=now, clock=now)
+    return HeadWithCalls(
+        ref=0, rev=0, next_seq=0, sums=none, view_start=0, view_sums=none, closed=False, now=now, clock=now
+    )

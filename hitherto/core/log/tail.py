@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hitherto.core.log.head import Head, OpenCall
+from hitherto.core.log.head import HeadWithCalls, OpenCall
 from hitherto.core.log.message import Kind, Logged, Role
 
 _OF_A_RUN = (Kind.TOOL_CALL, Kind.REASONING)
@@ -24,7 +24,7 @@ def covers(tail: Sequence[Logged], first: int) -> bool:
     return answered <= made and any(one.message.kind not in _OF_A_RUN for one in kept[1:])
 
 
-def without_from(head: Head, tail: Sequence[Logged], first: int) -> Head:
+def without_from(head: HeadWithCalls, tail: Sequence[Logged], first: int) -> HeadWithCalls:
     """`head`, one revision on, without its live messages from seq `first` on, of which there is at least one; `tail`
     are its newest (ascending). `open_calls` are those that they answered, which are open again; what is awaited is left
     to be counted."""
@@ -46,7 +46,7 @@ def _parted(tail: Sequence[Logged], first: int) -> tuple[Sequence[Logged], Seque
     return tail[:at], tail[at:]
 
 
-def ending(head: Head, tail: Sequence[Logged]) -> Head:
+def ending(head: HeadWithCalls, tail: Sequence[Logged]) -> HeadWithCalls:
     """`head` with `closed`, `run_start` and `late` derived from its newest live messages `tail` (ascending)."""
     makers = _made(tail)
     return replace(

@@ -7,6 +7,7 @@ are decided from the head alone and yield nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import Head
@@ -19,6 +20,8 @@ from hitherto.core.policy.keep import Nothing, Window
 from hitherto.core.policy.layout import Layout, layout_of, redacted_up_to
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.trigger import TriggerInput
+
+H = TypeVar("H", bound=Head)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,7 @@ _KIND = {DigestAction.SUMMARIZE: "digest", DigestAction.CHUNK: "digest", DigestA
 """Only one of a kind may be in progress at a time. Drops and redactions take effect at once and have no kind."""
 
 
-def advanced(head: Head, firing: Firing) -> Head:
+def advanced(head: H, firing: Firing) -> H:
     """`head` with the frontier of a stage that takes effect at once."""
     frontier = Frontier(
         action=firing.stage.action.digest_action,

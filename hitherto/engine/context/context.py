@@ -12,7 +12,7 @@ from hitherto.core.context.fit import Assembled
 from hitherto.core.context.manifest import FactsShown, Injected, Manifest, PolicyFrom, SavedRequest
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import groups, newest
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import View
@@ -122,7 +122,7 @@ def _stable(made: Assembled, facts: FactsShown | None) -> StablePart:
     return StablePart() if chosen else made.stable
 
 
-def tools_from(request: ContextRequest, head: Head, at: int | None) -> int | None:
+def tools_from(request: ContextRequest, head: HeadWithCalls, at: int | None) -> int | None:
     """The seq from which on tool items must be read, so that the calls that incoming results answer are included; None
     if there are no such results. Without `at`, raises InvalidBatch for a result whose call does not wait for one."""
     waiting = dict.fromkeys(head.open_calls)

@@ -16,7 +16,7 @@ from hitherto.core.cross_session import CrossSession
 from hitherto.core.facts.queries import KnownFacts
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import CHAT, Kind, Logged, size_of
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
@@ -169,7 +169,7 @@ class ContextBuilder:
         return recall_queries(self.handle, used, shown, question, asked=recall, crossing=crossing, subject=subject)
 
     async def _assembled(
-        self, request: ContextRequest, shown: View, head: Head, at: int | None
+        self, request: ContextRequest, shown: View, head: HeadWithCalls, at: int | None
     ) -> tuple[ContextRequest, Assembled]:
         """The payload, and the request it was made for. Where facts or a digest did not fit, it is made again without
         them: a rebuild, which gets no such part, then gives the same bytes."""
@@ -196,7 +196,7 @@ class ContextBuilder:
 
     async def _head_and_known(
         self, facts: bool | ShownFacts | None, at: int | None, calls: Collection[str] = ()
-    ) -> tuple[Head, KnownFacts | None]:
+    ) -> tuple[HeadWithCalls, KnownFacts | None]:
         """The head, and the known facts; None for these where they are not wanted."""
         services = self.handle.services
         shows = services.settings.facts if facts is None else facts is True

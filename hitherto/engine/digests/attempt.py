@@ -15,7 +15,7 @@ from hitherto.core.digests.digest import Status
 from hitherto.core.digests.work import DigestJob, DigestOutcome, DigestWork, NewDigest
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import Head, RunningDigest, StandingSummary
+from hitherto.core.log.head import HeadWithCalls, RunningDigest, StandingSummary
 from hitherto.engine.calls import Calls, cause_of, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.digests.fire import committed, fired
@@ -320,7 +320,7 @@ def _ended(outcome: DigestOutcome) -> Status:
     return Status.COMPLETED if outcome.error is None else Status.FAILED
 
 
-async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome, spec: str) -> Head:
+async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome, spec: str) -> HeadWithCalls:
     """The head once a digest is visible: at the next revision, with the new summary, or the new frontier of a stage
     that has one."""
     running = tuple(one for one in unit.head.running if one.id != made.id)

@@ -12,7 +12,7 @@ from hitherto.core.digests.digest import Needs
 from hitherto.core.digests.work import DigestJob, FailedDigest, NewDigest
 from hitherto.core.log.append import found_in, reached
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Kind, Logged
 from hitherto.core.log.probe import AnyProbe, Freeable, Mark, ToolTokens
 from hitherto.core.policy.plan import Firing, Plan, advanced, plan
@@ -37,12 +37,12 @@ _RESUMED = 5
 async def fired(
     handle: Handle,
     policy: Policy,
-    head: Head,
+    head: HeadWithCalls,
     unit: Unit,
     *,
     batch: Sequence[Logged] = (),
     round_may_end: bool = False,
-) -> tuple[Head, tuple[NewDigest, ...]]:
+) -> tuple[HeadWithCalls, tuple[NewDigest, ...]]:
     """The rows of the stages that are due at `head`, and the head with the frontiers of those that take effect at once.
 
     `batch` are messages that the store does not have yet. Only with some, or where `round_may_end`, are the triggers

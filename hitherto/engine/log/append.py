@@ -12,7 +12,7 @@ from hitherto.core.changes import Changes
 from hitherto.core.digests.work import DigestJob, EarlierDigest
 from hitherto.core.log.append import expiring, extended, fingerprint
 from hitherto.core.log.conversations import Receipt
-from hitherto.core.log.head import Head, LatestDigest
+from hitherto.core.log.head import Head, HeadWithCalls, LatestDigest
 from hitherto.core.log.message import Logged, Message, size_of
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.context.injection import earlier_than
@@ -114,7 +114,7 @@ async def _write(
     handle: Handle,
     unit: Unit,
     logged: tuple[Logged, ...],
-    head: Head,
+    head: HeadWithCalls,
     receipt: Receipt,
     *,
     key: str | None,

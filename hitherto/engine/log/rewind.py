@@ -14,7 +14,7 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.digests.work import DigestOutcome, NewDigest
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import REPLACED, Head
+from hitherto.core.log.head import REPLACED, Head, HeadWithCalls
 from hitherto.core.log.message import RESPONSES, Logged, Payload
 from hitherto.core.log.tail import covers, ending, without_from
 from hitherto.core.policy.layout import layout_of
@@ -158,7 +158,7 @@ class Rewinder:
                     continue
                 if not raw:
                     if head.next_seq > head.view_start:
-                        await unit.commit(cleared(head))
+                        await unit.commit(cleared(unit.head))
                     return
                 await self._put(unit, raw, family, clear, tail, restored=restored)
                 return
@@ -248,7 +248,7 @@ class Rewinder:
         return sum(codec.tokens(item, self.handle.services.canonical) for item in items), json.dumps(list(items))
 
 
-def cleared(head: Head) -> Changes:
+def cleared(head: HeadWithCalls) -> Changes:
     """The changes that hide all messages so far. There must be at least one."""
     after = replace(
         head,

@@ -6,28 +6,37 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from hitherto.aside import aside
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import PATIENCE, Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
+from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, LatestDigest, OpenCall, RunningDigest, StandingSummary
 from hitherto.core.log.message import Sums
 from hitherto.core.log.ranges import joined, ranges
 from hitherto.errors import InvalidInput
 from hitherto.frozen import build
 from hitherto.store.rows import integers
 
+H = TypeVar("H", bound=Head)
+
 MOST_RETRACTED = 2_000
 """The most ranges of messages that can be retracted in a conversation. Those of one revision that touch are one."""
 
 
-async def head_from(row: Any, calls: Sequence[Sequence[Any]] = ()) -> Head:
-    """A head from a row of the statements `head` and `head_at`, with its columns by name, and from the rows of the open
-    calls that were asked for."""
-    return await aside(len(row.retracted) + len(row.erased), _head_from, row, calls)
+async def head_from(row: Any) -> Head:
+    """A head from a row of the statements `head` and `head_at`, with its columns by name."""
+    return await aside(len(row.retracted) + len(row.erased), _head_from, row, Head)
+
+
+async def head_with_calls(row: Any, calls: Sequence[Sequence[Any]]) -> HeadWithCalls:
+    """As `head_from`, with the open calls that were asked for, from their rows."""
+    opened = {call: OpenCall(seq=seq, group=group, turn=turn, tool=tool) for call, seq, group, turn, tool in calls}
+    size = len(row.retracted) + len(row.erased)
+    return await aside(size, partial(_head_from, open_calls=opened), row, HeadWithCalls)
 
 
 def call_hash(call: str) -> bytes:
@@ -35,7 +44,7 @@ def call_hash(call: str) -> bytes:
     return hashlib.sha256(call.encode()).digest()
 
 
-def _head_from(row: Any, calls: Sequence[Sequence[Any]]) -> Head:
+def _head_from(row: Any, kind: type[H], **more: object) -> H:
     standing, standing_sums = None, Sums()
     if row.digest is not None:
         standing = StandingSummary(
@@ -54,7 +63,7 @@ def _head_from(row: Any, calls: Sequence[Sequence[Any]]) -> Head:
     texts = (row.awaited, row.late, row.erased, row.retracted, row.frontiers, row.extracted, row.running or "[]")
     awaited, late, erased, retracted, frontiers, extracted, running = json.loads(f"[{','.join(texts)}]")
     return build(
-        Head,
+        kind,
         ref=row.ref,
         rev=row.rev,
         next_seq=row.next_seq,
@@ -67,9 +76,6 @@ def _head_from(row: Any, calls: Sequence[Sequence[Any]]) -> Head:
         cross_session=CrossSession.from_json(row.cross_session),
         agent_cross_session=CrossSession.from_json(row.agent_cross_session),
         latest=LatestDigest(digest=row.latest_digest, conversation=row.latest_conversation, text=row.latest_text),
-        open_calls={
-            call: OpenCall(seq=seq, group=group, turn=turn, tool=tool) for call, seq, group, turn, tool in calls
-        },
         awaited=tuple([(turn, number) for turn, number in awaited]),
         late=tuple([(turn, seq) for turn, seq in late]),
         erased=_clipped(erased, row.next_seq),
@@ -88,6 +94,7 @@ def _head_from(row: Any, calls: Sequence[Sequence[Any]]) -> Head:
         extracted=tuple([(first, last) for first, last in extracted]),
         finish_seq=row.finish_seq,
         ttl=row.ttl,
+        **more,
     )
 
 

@@ -27,7 +27,7 @@ from hitherto.core.log.conversations import (
     ScopeCounts,
     ScopePart,
 )
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
@@ -100,7 +100,7 @@ class LogStore(Part):
         *,
         at: int | None = None,
         calls: Collection[str] = (),
-    ) -> tuple[Head | None, KnownFacts]:
+    ) -> tuple[HeadWithCalls | None, KnownFacts]:
         """The head, as `head` gives it, and the facts that a context of the conversation may show (as they are now), in
         one round trip. Of `calls` (ids), the newest head has those that are open."""
         names = rows.scope_values(scope, conversation)
@@ -119,7 +119,7 @@ class LogStore(Part):
             return row, [] if opened is None else await opened.fetchall(), await known.fetchall()
 
         async with self._with_connection(read) as (row, opened, known):
-            return None if row is None else await heads.head_from(row, opened), known_from(known, scope)
+            return None if row is None else await heads.head_with_calls(row, opened), known_from(known, scope)
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         """The messages of `reading`, ascending by seq; none when `ref` is not that conversation's."""

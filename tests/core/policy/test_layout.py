@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hitherto.core.log.append import extended, marked
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import PATIENCE, Head, StandingSummary, empty
+from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, StandingSummary, empty
 from hitherto.core.log.message import Logged, Message
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.policy.layout import layout_of
@@ -76,7 +76,7 @@ def planned(policy: Policy, head: Head, log: Sequence[Logged]) -> tuple[Firing, 
         return end.value.firings
 
 
-def fired(head: Head, firing: Firing, id: int) -> Head:
+def fired(head: HeadWithCalls, firing: Firing, id: int) -> HeadWithCalls:
     """The head once the firing's effect is visible."""
     action = firing.stage.action.digest_action
     if action is DigestAction.SUMMARIZE:
@@ -95,7 +95,7 @@ def fired(head: Head, firing: Firing, id: int) -> Head:
     return replace(head, frontiers={**head.frontiers, firing.stage.fingerprint: reached})
 
 
-def check(firing: Firing, head: Head, log: Sequence[Logged]) -> None:
+def check(firing: Firing, head: HeadWithCalls, log: Sequence[Logged]) -> None:
     """A range holds whole groups, takes no call that is awaited, and leaves a start at a user message."""
     assert 0 <= firing.start <= firing.new_start <= firing.end < head.next_seq
     assert firing.sums == log[firing.end].sums

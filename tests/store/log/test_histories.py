@@ -46,7 +46,7 @@ _NOW = {
 _TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
 
 
-def of_any_revision(head: Head | None) -> Head | None:
+def of_any_revision(head: Head | None) -> dict[str, object] | None:
     """`head` without the fields that only the newest revision has, and without the clock."""
     if head is None:
         return None
@@ -131,7 +131,7 @@ class TestHistory:
         """Frontiers too: the newest head has them as they were committed, a past head derives them from the rows."""
         chance = chances(2_000 + seed)
         await write(store, "c", user())
-        was: dict[int, Head | None] = {}
+        was: dict[int, dict[str, object] | None] = {}
         for _ in range(STEPS):
             await random_step(store, "c", chance)
             head = await head_of(store, "c")
