@@ -128,7 +128,8 @@ class APIAgent(BaseAgent):
         if tokens > self._settings.budget:
             log.warning(
                 "The session has %s tokens and a request %s: the oldest messages are left out and in no summary; raise "
-                "HITHERTO_BUDGET, or let %s be summarized before (compression.threshold_tokens)",
+                "HITHERTO_BUDGET, or let %s be summarized before (compression.threshold_tokens, or "
+                "summaryThreshold)",
                 f"{tokens:,}",
                 f"{self._settings.budget:,}",
                 self.agent_id,

@@ -12,6 +12,7 @@ from agents import function_tool
 from hitherto import CrossSession, Memory, RunStatus, Scope
 from hitherto.errors import DatabaseUnavailable, InvalidInput
 from hitherto.other_systems.agent_service import APIAgent, register_agent, register_tool
+from hitherto.other_systems.settings_aliases import settings_of
 from hitherto.store.store import Store
 from tests.memories import open_on
 from tests.other_systems.agent_service.conftest import BASIC, KNOWLEDGE, configured, sent
@@ -285,13 +286,25 @@ async def test_a_database_that_goes_away_while_it_answers(
 
 
 @pytest.mark.parametrize(
-    "compression", [{"enabled": False}, {"threshold_tokens": 5_000}], ids=["without summaries", "with a late one"]
+    ("names", "compression"),
+    [
+        ({}, {"enabled": False}),
+        ({}, {"threshold_tokens": 5_000}),
+        ({"summaryEnabled": False}, None),
+        ({"summaryEnabled": True, "summaryThreshold": 40}, None),
+    ],
+    ids=["compression off", "late compression", "summaries off", "a late summary"],
 )
 async def test_what_is_cut_and_in_no_summary_is_said(
-    store: Store, endpoint: Endpoint, caplog: pytest.LogCaptureFixture, compression: dict[str, Any]
+    store: Store,
+    endpoint: Endpoint,
+    caplog: pytest.LogCaptureFixture,
+    names: dict[str, Any],
+    compression: dict[str, Any] | None,
 ) -> None:
-    async with open_on(store, budget=600) as memory:
-        configured(memory, endpoint, {**BASIC, "resource_config": {"memory": {"compression": compression}}})
+    async with open_on(store, budget=600, **settings_of(names)) as memory:
+        resources = {} if compression is None else {"resource_config": {"memory": {"compression": compression}}}
+        configured(memory, endpoint, {**BASIC, **resources})
         agent = APIAgent("memory_enabled_agent", "u", "s")
         await agent.initialize()
         told = list[int]()
