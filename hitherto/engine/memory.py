@@ -297,9 +297,13 @@ class Memory:
         """A subject as it was configured; None where it was not."""
         return await self._services.store.facts.subject(checked_name(tenant, "tenant"), checked_name(id, "subject"))
 
-    async def subjects(self, *, tenant: str) -> list[Subject]:
-        """All subjects of a tenant that were configured, by id; for operators."""
-        return await self._services.store.facts.subjects(checked_name(tenant, "tenant"))
+    async def subjects(self, *, tenant: str, after: str = "", limit: int = 1_000) -> list[Subject]:
+        """Subjects of a tenant that were configured, by id: at most `limit` of them, and fewer where they have many
+        members. The next page begins `after` the id of the last one. For operators. Raises InvalidScope and
+        InvalidInput."""
+        start = checked_name(after, "subject") if after else ""
+        facts, limit = self._services.store.facts, checked_limit(limit)
+        return await facts.subjects(checked_name(tenant, "tenant"), after=start, limit=limit)
 
     async def wait_for_index(self, *, tenant: str | None = None) -> bool:
         """Index everything of any tenant, or of this one, that waits for it, and return once all of it can be found by

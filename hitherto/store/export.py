@@ -146,9 +146,10 @@ class ExportReader:
         values = {"tenant": tenant, "run": run, "after": after, "limit": limit, **rows.PAGE}
         return [EventRecord(run=run, event=run_event_from(row)) for row in await self._all("export_run_events", values)]
 
-    async def subjects(self, *, tenant: str) -> list[Subject]:
-        """The subjects that were set, by id."""
-        return [set_subject_from(row) for row in await self._all("subjects", {"tenant": tenant})]
+    async def subjects(self, tenant: str, *, after: str, limit: int) -> list[Subject]:
+        """A page of at most `limit` of the subjects that were set, by id, those after the id `after`."""
+        values = {"tenant": tenant, "after": after, "limit": limit, **rows.PAGE}
+        return [set_subject_from(row) for row in await self._all("subjects", values)]
 
     async def agents(self, *, tenant: str) -> list[AgentRecord]:
         """What is set for agents of the tenant, and for all of them."""

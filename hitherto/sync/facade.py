@@ -155,9 +155,11 @@ class SyncMemory(SyncMemoryBase):
         """A subject as it was configured; None where it was not. See `Memory.subject`."""
         return self._run(lambda memory: memory.subject(id, tenant=tenant))
 
-    def subjects(self, *, tenant: str) -> list[Subject]:
-        """All subjects of a tenant that were configured, by id; for operators. See `Memory.subjects`."""
-        return self._run(lambda memory: memory.subjects(tenant=tenant))
+    def subjects(self, *, tenant: str, after: str = "", limit: int = 1000) -> list[Subject]:
+        """Subjects of a tenant that were configured, by id: at most `limit` of them, and fewer where they have many
+        members. The next page begins `after` the id of the last one. For operators. Raises InvalidScope and
+        InvalidInput. See `Memory.subjects`."""
+        return self._run(lambda memory: memory.subjects(tenant=tenant, after=after, limit=limit))
 
     def wait_for_index(self, *, tenant: str | None = None) -> bool:
         """Index everything of any tenant, or of this one, that waits for it, and return once all of it can be found by
@@ -702,10 +704,10 @@ class SyncFacts(SyncPart[Facts]):
         again. Raises NotFound for a fact that is not the user's own, StaleVersion. See `Facts.delete`."""
         return self._run(lambda facts: facts.delete(id, expect=expect))
 
-    def history(self, id: int) -> Sequence[FactEvent]:
-        """What happened to a fact of the user's own, oldest first. Raises NotFound for any other. See
-        `Facts.history`."""
-        return self._run(lambda facts: facts.history(id))
+    def history(self, id: int, *, after: int = 0, limit: int = 1000) -> Sequence[FactEvent]:
+        """What happened to a fact of the user's own, oldest first: at most `limit` events (1 to 1,000), without the
+        first `after`. Raises NotFound for any other fact, InvalidFact. See `Facts.history`."""
+        return self._run(lambda facts: facts.history(id, after=after, limit=limit))
 
     def sources(self, id: int) -> Sequence[tuple[str, Logged]]:
         """The messages that say one of the user's own facts, oldest first, each with the name of its conversation;

@@ -123,6 +123,7 @@ REQUESTS: dict[str, list[Callable[[int], Request]]] = {
         lambda size: ("GET", f"/conversations/c/runs?limit={size}", {}, None),
         lambda size: ("GET", f"/facts?limit={size}", {}, None),
         lambda size: ("GET", f"/scopes/user?limit={size}", {}, None),
+        lambda size: ("GET", f"/subjects?limit={size}", {}, None),
     ],
 }
 

@@ -155,7 +155,7 @@ CASES = {
     "fact": bound("fact", ONE, 1, 3),
     "fact that is shared": bound("fact", {**ONE, "id": 4007}, 1, 5),
     "evidence": bound("evidence", {**SCOPE, "ids": [7]}, 1, 3),
-    "fact_history": bound("fact_history", ONE, 3, 4),
+    "fact_history": bound("fact_history", {**ONE, "after": 0, "limit": 100}, 3, 4),
     "fact_versions": bound("fact_versions", {**SCOPE, "ids": [7, 4007], "versions": [2, 2]}, 2, 2 * 8),
     "hold_subject_of_fact": bound("hold_subject_of_fact", ONE, 1, 3),
     "held_fact": bound("held_fact", {**ONE, "action": "edited", "fingerprint": "u8"}, 1, 2),

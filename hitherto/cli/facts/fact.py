@@ -122,7 +122,10 @@ def show(id: FactId, all_agents: options.AllAgents = False, *, target: Target, a
         if fact.user != user:
             return fact, (), ()
         sources = () if fact.state is FactState.DELETED else await facts.sources(id)
-        return fact, sources, await facts.history(id)
+        history = list(await facts.history(id))
+        while page := await facts.history(id, after=len(history)):
+            history += page
+        return fact, sources, history
 
     fact, sources, history = with_memory(target.database, read)
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,10 @@ from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.terminal import output
 from hitherto.core.scope import checked_name
 from hitherto.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from hitherto.core.facts.fact import Subject
+    from hitherto.engine.memory import Memory
 
 
 def subject(
@@ -64,7 +68,14 @@ def subjects(
 ) -> None:
     """List the tenant's subjects."""
     checked_name(tenant, "tenant")
-    found = with_memory(database, lambda memory: memory.subjects(tenant=tenant))
+
+    async def read(memory: Memory) -> list[Subject]:
+        found: list[Subject] = []
+        while page := await memory.subjects(tenant=tenant, after=found[-1].id if found else ""):
+            found += page
+        return found
+
+    found = with_memory(database, read)
     if as_json:
         output.print_json({"subjects": [asdict(subject) for subject in found]})
     elif found:

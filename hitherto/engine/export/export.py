@@ -121,7 +121,7 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
     if whose.user is None:
         for agent in await reader.agents(tenant=whose.tenant):
             yield agent
-        for subject in await reader.subjects(tenant=whose.tenant):
+        async for subject in _pages(partial(reader.subjects, whose.tenant), lambda last: last.id, ""):
             yield subject
     latest = list[LatestRecord]()
     async for one in _pages(partial(reader.conversations, whose), lambda last: last.ref, 0):

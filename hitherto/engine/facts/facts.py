@@ -183,11 +183,14 @@ class Facts:
         again. Raises NotFound for a fact that is not the user's own, StaleVersion."""
         await self._changed(id, FactChange(action=FactAction.DELETED, expect=expect))
 
-    async def history(self, id: int) -> Sequence[FactEvent]:
-        """What happened to a fact of the user's own, oldest first. Raises NotFound for any other."""
+    async def history(self, id: int, *, after: int = 0, limit: int = 1_000) -> Sequence[FactEvent]:
+        """What happened to a fact of the user's own, oldest first: at most `limit` events (1 to 1,000), without the
+        first `after`. Raises NotFound for any other fact, InvalidFact."""
         await purge(self._services, self._scope.tenant)
-        found = await self._store.history(self._scope, arguments.number_of(id), all_agents=self._all_agents)
-        if not found:
+        whose, number = {"all_agents": self._all_agents}, arguments.number_of(id)
+        after, limit = arguments.number_before(after), arguments.limit_of(limit)
+        found = await self._store.history(self._scope, number, **whose, after=after, limit=limit)
+        if not found and not (after and await self._store.history(self._scope, number, **whose, limit=1)):
             raise self._not_there(id, await self.get(id))
         return found
 

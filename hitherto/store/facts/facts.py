@@ -25,7 +25,7 @@ from hitherto.store.errors import ours
 from hitherto.store.facts import rows
 from hitherto.store.facts.context_columns import known_from
 from hitherto.store.facts.rows import NUMBERS
-from hitherto.store.rows import Row
+from hitherto.store.rows import PAGE, Row
 from hitherto.store.sql import SQL
 
 _Connection = AsyncConnection[Any]
@@ -59,9 +59,10 @@ class FactStore(Part):
         found = await self._all(SQL["subject"], {"tenant": tenant, "subject": id})
         return rows.set_subject_from(found[0]) if found else None
 
-    async def subjects(self, tenant: str) -> list[Subject]:
-        """All subjects that were set, by id."""
-        return [rows.set_subject_from(row) for row in await self._all(SQL["subjects"], {"tenant": tenant})]
+    async def subjects(self, tenant: str, *, after: str = "", limit: int = 1_000) -> list[Subject]:
+        """A page of at most `limit` of the subjects that were set, by id, those after the id `after`."""
+        values = {"tenant": tenant, "after": after, "limit": limit, **PAGE}
+        return [rows.set_subject_from(row) for row in await self._all(SQL["subjects"], values)]
 
     async def set_subject(
         self, tenant: str, id: str, *, name: str | None = None, members: Sequence[str] | None = None
@@ -128,11 +129,15 @@ class FactStore(Part):
         found = await self._facts(scope, "fact", {**_scope_filter(scope, all_agents=all_agents), "id": id})
         return found[0] if found else None
 
-    async def history(self, scope: Scope, id: int, *, all_agents: bool = False) -> tuple[FactEvent, ...]:
-        """What happened to one of the scope's own facts, oldest first; nothing for any other."""
-        if id not in NUMBERS:
+    async def history(
+        self, scope: Scope, id: int, *, all_agents: bool = False, after: int = 0, limit: int = 1_000
+    ) -> tuple[FactEvent, ...]:
+        """What happened to one of the scope's own facts, oldest first: at most `limit` events after the first `after`;
+        nothing for any other."""
+        if id not in NUMBERS or not 0 <= after < NUMBERS.stop:
             return ()
-        found = await self._all(SQL["fact_history"], {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        values = {**_scope_filter(scope, all_agents=all_agents), "id": id, "after": after, "limit": limit}
+        found = await self._all(SQL["fact_history"], values)
         return tuple(map(rows.event_from, found))
 
     async def versions(self, scope: Scope, asked: Sequence[tuple[int, int]]) -> list[Fact | None]:

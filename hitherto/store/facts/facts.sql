@@ -8,13 +8,31 @@ select s.id, s.name, array(
 from hitherto.subject s
 where s.tenant = %(tenant)s and s.id = %(subject)s;
 
+-- part: members
+-- The members of the subject `l`, and their bytes.
+select coalesce(array_agg(m.user_id order by m.no), '{}') as members, coalesce(sum(octet_length(m.user_id)), 0) as size
+from hitherto.subject_member m
+where m.tenant = %(tenant)s and m.subject = l.id
+
 -- name: subjects
--- All subjects of a tenant.
-select s.id, s.name, array(
-    select m.user_id from hitherto.subject_member m where m.tenant = %(tenant)s and m.subject = s.id order by m.no)
-from hitherto.subject s
-where s.tenant = %(tenant)s
-order by s.id collate "C";
+-- Subjects of a tenant by id, as many as a page has room for. The members of those that are not on it are not read.
+with recursive listed as materialized (
+    select s.id, s.name, row_number() over (order by s.id collate "C") as nth
+    from hitherto.subject s
+    where s.tenant = %(tenant)s and s.id collate "C" > %(after)s::text
+    order by s.id collate "C" limit %(limit)s
+), page (nth, id, name, members, sizes) as (
+    select l.nth, l.id, l.name, m.members, m.size + %(entry)s::integer
+    from listed l cross join lateral ({members}) m
+    where l.nth = 1
+    union all
+    select l.nth, l.id, l.name, m.members, p.sizes + m.size + %(entry)s::integer
+    from page p
+    cross join lateral (select * from listed l where l.nth = p.nth + 1 limit 1) l
+    cross join lateral ({members}) m
+    where p.sizes + m.size + %(entry)s::integer <= %(size)s::bigint
+)
+select id, name, members from page order by nth;
 
 -- name: set_subject
 -- Create a subject, or set its name if one is given. Its row is locked from then on.
@@ -209,7 +227,7 @@ cross join lateral (
 order by e.said_at, e.conversation, e.seq;
 
 -- name: fact_history
--- What happened to a fact of the user's own.
+-- A page of what happened to a fact of the user's own.
 select e.action, e.at, e.by_user, e.version, e.category, e.content, e.visibility
 from (
     select tenant, id from ({shown_facts}) f
@@ -217,7 +235,8 @@ from (
     limit 1
 ) f
 cross join lateral (
-    select * from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id order by e.no offset 0
+    select * from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id
+    order by e.no offset %(after)s limit %(limit)s
 ) e
 order by e.no;
 

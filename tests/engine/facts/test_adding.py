@@ -10,7 +10,7 @@ import pytest
 
 from hitherto import Fact, Facts, Memory
 from hitherto.core.facts.fact import LONGEST_FACT, FactState, Visibility
-from hitherto.errors import InvalidFact, InvalidInput, StaleVersion
+from hitherto.errors import InvalidFact, InvalidInput, NotFound, StaleVersion
 from hitherto.store.store import Store
 from tests.acceptance.family import (
     ANA,
@@ -138,6 +138,19 @@ class TestEditing:
             "Played the chello.",
             *2 * [changed.content],
         ]
+
+    async def test_a_history_is_read_in_pages(self, facts: Facts) -> None:
+        (number,) = await added(facts, "Version 0.")
+        for version in range(1, 5):
+            await facts.edit(number, content=f"Version {version}.")
+        whole = list(await facts.history(number))
+        pages = [await facts.history(number, after=after, limit=2) for after in range(0, 7, 2)]
+        assert [len(page) for page in pages] == [2, 2, 1, 0]
+        assert [event for page in pages for event in page] == whole
+        with pytest.raises(NotFound):
+            await facts.history(number + 1, after=2)
+        with pytest.raises(InvalidFact, match="limit"):
+            await facts.history(number, limit=1_001)
 
     async def test_nothing_to_edit_is_refused(self, facts: Facts) -> None:
         (number,) = await added(facts, "Played the cello.")

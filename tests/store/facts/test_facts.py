@@ -76,6 +76,19 @@ class TestFact:
         assert await facts.subject("acme", THE_USER) is None
         assert await facts.subjects("none") == []
 
+    async def test_a_page_of_subjects_ends_by_number_and_by_bytes(self, store: Store) -> None:
+        many = tuple(f"{number}{'é' * 195}" for number in range(4_000))  # 1.6 MB
+        for name in ("a", "b", "c", "d", "é"):
+            await set_whole(store, "acme", Subject(id=name, name="S", members=("u",) if name == "d" else many))
+        pages, after = list[list[str]](), ""
+        while page := await store.facts.subjects("acme", after=after, limit=3):
+            pages.append([one.id for one in page])
+            after = page[-1].id
+        assert pages == [["a", "b"], ["c", "d", "é"]]
+        assert [one.id for one in await store.facts.subjects("acme", limit=1)] == ["a"]
+        await set_whole(store, "acme", Subject(id="a", name="S", members=(*many, *many, *many)))
+        assert [one.id for one in await store.facts.subjects("acme")] == ["a"], "a page has one, however large"
+
     async def test_of_a_subject_what_is_given_is_set(self, store: Store) -> None:
         facts = store.facts
         assert await facts.set_subject("acme", "dad", members=("ada",)) == Subject(
