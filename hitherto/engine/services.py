@@ -6,6 +6,7 @@ from asyncio import Event
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hitherto.aside import aside, weight
@@ -91,9 +92,9 @@ class Services:
         self, given: Sequence[Message | Mapping[str, Any]], wire: str | None = None
     ) -> tuple[Message, ...]:
         """What a caller gave as messages; long items are read in a thread. Raises as `read` does."""
-        if all(isinstance(one, Message) for one in given):
+        if {*map(type, given)} <= {Message}:
             return cast("tuple[Message, ...]", tuple(given))
-        return await aside(weight(given), lambda: tuple([self.read(one, wire) for one in given]))
+        return await aside(weight(given), tuple, map(self.read, given, repeat(wire)))
 
     @cached_property
     def means(self) -> Means:

@@ -172,9 +172,9 @@ class Unit:
             async with self._connection.pipeline():
                 fired = await self._write(changes)
                 await self._connection.execute_often("commit")
-            found = [await cursor.fetchone() for cursor in fired]
+            ids = [int(row[0]) for cursor in fired if (row := await cursor.fetchone()) is not None]
         self._done = True
-        return tuple(int(row[0]) for row in found if row is not None)
+        return tuple(ids)
 
     async def delete(self, *, facts: bool = False) -> None:
         """Erase the conversation with everything derived from it. Receipts lose whatever could reveal its content, but

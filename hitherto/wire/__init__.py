@@ -11,6 +11,7 @@ from hitherto.errors import InvalidInput
 from hitherto.wire.anthropic import AnthropicFormat
 from hitherto.wire.chat import ChatFormat, assistant, system, tool_result, user
 from hitherto.wire.fields import shown
+from hitherto.wire.neutral import message_from
 from hitherto.wire.responses import ResponsesFormat
 
 __all__ = [
@@ -53,7 +54,7 @@ def read(payload: Message | Mapping[str, Any], wire: str | None = None) -> Messa
     """
     if isinstance(payload, Message):
         return payload
-    return codec(_detected(payload) if wire is None else wire).read(payload)
+    return message_from(payload, _detected(payload) if wire is None else codec(wire).name)
 
 
 def _detected(payload: object) -> str:

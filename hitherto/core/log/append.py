@@ -28,22 +28,21 @@ def fingerprint(messages: Sequence[Message]) -> str:
     the same fingerprint."""
     digest = hashlib.sha256()
     for message in messages:
-        for part in (message.wire, message.raw, message.metadata, _iso(message.expires_at), _iso(message.said_at)):
-            digest.update(len(part).to_bytes(8, "big"))
-            digest.update(part.encode())
+        for part in (message.wire, message.raw, message.metadata, message.expires_at, message.said_at):
+            text = part.astimezone(UTC).isoformat() if isinstance(part, datetime) else part or ""
+            digest.update(len(text).to_bytes(8, "big"))
+            digest.update(text.encode())
     return digest.hexdigest()
 
 
 def key_hash(scope: Scope, conversation: str, key: str) -> bytes:
     """What a store keeps of an idempotency key: SHA-256 over the parts, each with its length in front, so that no two
     sets of parts read the same."""
-    parts = (scope.user, scope.agent, conversation, key)
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join([len(part).to_bytes(8, "big") + part for part in encoded])).digest()
-
-
-def _iso(time: datetime | None) -> str:
-    return "" if time is None else time.astimezone(UTC).isoformat()
+    digest = hashlib.sha256()
+    for part in (scope.user, scope.agent, conversation, key):
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.digest()
 
 
 def checked_ttl(value: object) -> timedelta | None:
@@ -81,6 +80,7 @@ def extended(
     awaited = Counter(dict(head.awaited))
     late = [one for one in head.late if one[1] >= head.view_start][-_LATE:]
     for seq, (given, own) in enumerate(zip(messages, tokens, strict=True), head.next_seq):
+        sums = sums.after(given, own)
         answered: list[OpenCall] = []
         for call in given.answers:
             waiting = open_calls.pop(call, None)
@@ -91,8 +91,9 @@ def extended(
                 )
             answered.append(waiting)
             awaited[waiting.turn] -= 1
+            if waiting.turn < sums.turns:
+                late.append((waiting.turn, seq))
         message = replace(given, tools=tuple(call.tool for call in answered)) if answered else given
-        sums = sums.after(message, own)
         logged.append(
             build(
                 Logged,
@@ -106,7 +107,6 @@ def extended(
                 retracted_rev=None,
             )
         )
-        late += [(call.turn, seq) for call in answered if call.turn < sums.turns]
         if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
             run_start = seq + 1
         for call, tool in zip_longest(message.calls, message.tools[: len(message.calls)], fillvalue="tool"):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, repeat
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import (
@@ -112,7 +112,7 @@ def containers(value: object) -> Iterator[tuple[object, int]]:
         else:
             continue
         yield one, depth
-        todo += [(child, depth + 1) for child in children]
+        todo += zip(children, repeat(depth + 1))
 
 
 NESTED: Final = "nested"

@@ -49,6 +49,8 @@ async def fired(
     due that wait for the end of a round. If a user-defined trigger fails, this is logged and nothing fires: the message
     is worth more. So it is where the head would have more than MOST_STAGES stages."""
     firings = await _planned(handle, policy, head, batch, unit, appended=round_may_end or bool(batch))
+    if not firings:
+        return head, ()
     known = {*head.frontiers, *(one.stage for one in head.running if one.action is not DigestAction.SUMMARIZE)}
     fresh = {one.stage.fingerprint for one in firings if one.stage.action.digest_action is not DigestAction.SUMMARIZE}
     if fresh - known and len(fresh | known) > MOST_STAGES:

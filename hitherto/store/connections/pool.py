@@ -189,7 +189,9 @@ class Connections:
         patience = f"{max(self._patience, 0.001) * 1_000:.0f}ms"
         told = await connection.execute(_SETTINGS, [patience])
         ((read_only, _, _, row_security),) = await told.fetchall()
-        self.row_security = connection.row_security = bool(row_security)
+        self.row_security = bool(row_security)
+        if row_security:
+            connection.hold_row_security()
         _told.clear()
         if self._read_only and not read_only:
             self._background(self._pool.drain())

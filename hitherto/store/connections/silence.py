@@ -222,7 +222,11 @@ class WatchedConnection(AsyncConnection[Any]):
             return await super().wait(gen, interval, timeout)
         look = min(LOOK, self.limit)
         try:
-            return await super().wait(_watched(gen, None, look), interval)
+            wants = next(gen)
+        except StopIteration as end:
+            return end.value  # as in a pipeline, where most statements wait for nothing
+        try:
+            return await super().wait(_watched(gen, wants, look), interval)
         except _Silence as silence:
             doubt = _Doubt(silence, seconds=look, limit=self.limit, reach=self.reach)
         if self.pgconn.transaction_status == TransactionStatus.IDLE:

@@ -78,9 +78,10 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         latest=LatestDigest(digest=row.latest_digest, conversation=row.latest_conversation, text=row.latest_text),
         awaited=tuple([(turn, number) for turn, number in awaited]),
         late=tuple([(turn, seq) for turn, seq in late]),
-        erased=_clipped(erased, row.next_seq),
+        erased=tuple([(first, min(last, row.next_seq - 1)) for first, last in erased if first < row.next_seq]),
         retracted=joined([(first, last) for first, last, at in retracted if at <= row.rev]),
-        frontiers=_frontiers(frontiers, row.view_start),
+        # without those that end before the view
+        frontiers={stage: _frontier(one) for stage, one in frontiers.items() if one[2] >= row.view_start},
         next_expiry=row.next_expiry,
         now=max(row.clock, row.updated_at),
         clock=row.clock,
@@ -89,7 +90,7 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         resume_at=row.resume_at,
         digest=standing,
         digest_sums=standing_sums,
-        running=tuple([_running(one) for one in sorted(running, key=itemgetter("id"))]),
+        running=tuple(map(_running, sorted(running, key=itemgetter("id")))),
         subject=row.subject,
         extracted=tuple([(first, last) for first, last in extracted]),
         finish_seq=row.finish_seq,
@@ -98,29 +99,16 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
     )
 
 
-def _clipped(ranges: list[list[int]], next_seq: int) -> tuple[tuple[int, int], ...]:
-    return tuple([(first, min(last, next_seq - 1)) for first, last in ranges if first < next_seq])
-
-
-def _sums(one: list[int]) -> Sums:
-    return Sums(*one)
-
-
-def _frontiers(found: dict[str, list[Any]], view_start: int) -> dict[str, Frontier]:
-    """Frontiers by the stage's fingerprint, without those that end before the view. Each of `found` is as
-    `_frontier_values` writes it."""
-    return {stage: _frontier(one) for stage, one in found.items() if one[2] >= view_start}
-
-
 def _frontier(one: list[Any]) -> Frontier:
+    """A frontier from what `_frontier_values` wrote."""
     action, start, end, sums, kept_from, kept_sums, digest, family, tokens, freed, since = one
     return Frontier(
         action=DigestAction(action),
         start=start,
         end=end,
-        sums=_sums(sums),
+        sums=Sums(*sums),
         kept_from=kept_from,
-        kept_sums=_sums(kept_sums),
+        kept_sums=Sums(*kept_sums),
         digest=digest,
         family=family,
         tokens=tokens,

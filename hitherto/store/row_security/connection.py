@@ -20,15 +20,14 @@ event loop have their turn."""
 
 
 class RowSecurityConnection(WatchedConnection):
-    """Before a statement that binds a `tenant`, and where row-level security holds for the role (`row_security`), the
-    transaction's tenant is set to that one, for this transaction alone. A statement that binds none sees no rows of
-    any. (`executemany` sets nothing.)
+    """Once row-level security is known to hold for the role (`hold_row_security`), the transaction's tenant is set
+    before a statement that binds a `tenant`, to that one and for this transaction alone. A statement that binds none
+    sees no rows of any. (`executemany` sets nothing.)
 
     A statement outside of a transaction block is sent together with the setting, as one transaction and in one round
     trip; so are all of a pipeline. What is fetched within a pipeline would end that transaction early.
     """
 
-    row_security = False
     _block = False
     """Whether a transaction block is open."""
     _set: tuple[object, object] | None = None
@@ -37,7 +36,6 @@ class RowSecurityConnection(WatchedConnection):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.cursor_factory = _Cursor
         self._kept = dict[str, AsyncCursor[Any]]()
 
     async def execute_often(self, query: LiteralString, params: Any = None, *, named: bool = False) -> AsyncCursor[Any]:
@@ -57,8 +55,14 @@ class RowSecurityConnection(WatchedConnection):
 
     def forget_results(self) -> None:
         """Nothing of what was read or written is to be held: it may be large, and the connection lasts."""
-        for cursor in self._kept.values():
-            cast(_Cursor, cursor).forget()
+        for cursor in cast("Mapping[str, Any]", self._kept).values():
+            cursor._reset()
+            if hasattr(cursor, "_tx"):
+                cursor._tx.set_pgresult(None, set_loaders=False)
+
+    def hold_row_security(self) -> None:
+        """Row-level security holds for the role."""
+        self.cursor_factory = _Cursor
 
     def forget_tenant(self) -> None:
         """The connection is in no transaction."""
@@ -81,12 +85,10 @@ class RowSecurityConnection(WatchedConnection):
         self._set = (tenant, where)
         return True
 
-    @asynccontextmanager
-    async def pipeline(self) -> AsyncGenerator[AsyncPipeline]:
+    def pipeline(self):  # psycopg names its type privately
         if self._pipeline is None:
             self._pipeline = _Pipeline(self)
-        async with super().pipeline() as made:
-            yield made
+        return super().pipeline()
 
     @asynccontextmanager
     async def transaction(
@@ -127,19 +129,13 @@ class _Pipeline(AsyncPipeline):
 
 
 class _Cursor(AsyncCursor[Any]):
-    """Executes a statement as its connection has it."""
+    """Sets the tenant of a statement first."""
 
     _conn: RowSecurityConnection
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
-        if not self._conn.row_security or await self._conn.let_in(query, params):
+        if await self._conn.let_in(query, params):
             return await super().execute(query, params, **options)
         async with self._conn.pipeline():
             await self._conn.let_in(query, params)
             return await super().execute(query, params, **options)
-
-    def forget(self) -> None:
-        """Let go of the statement's values and of its result."""
-        self._reset()
-        if hasattr(self, "_tx"):
-            self._tx.set_pgresult(None, set_loaders=False)
