@@ -25,7 +25,7 @@ class DigestStore(Part):
 
     async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
         """All digests in order of their ids, failed and superseded ones and clears too."""
-        found = await self._all(SQL["digests"], rows.scope_values(scope, conversation), named=True)
+        found = await self._all(SQL["digests"], rows.scope_values(scope, conversation), of=rows.named)
         return [rows.digest_from(row) for row in found]
 
     async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:

@@ -117,7 +117,7 @@ class ExportReader:
             cursor = await self._connection.execute(
                 SQL["messages"], {**names, "ref": ref, **reading, "tokens": 0, "tools_from": _NEVER}, binary=True
             )
-            return await rows.logged_all(await rows.fetched(cursor))
+            return await rows.fetched(rows.as_messages(cursor))
 
     async def documents(self, whose: ExportScope, *, after: int, limit: int) -> list[DocumentRecord]:
         """A page of at most `limit` documents that users have added, ascending by id; those after the id `after`. None

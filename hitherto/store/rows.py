@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import Any, TypeVar
 
 from psycopg import AsyncCursor
 from psycopg.rows import namedtuple_row
 
-from hitherto.aside import aside
 from hitherto.core.digests.digest import Digest, Item, Needs, Status
 from hitherto.core.digests.work import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
 from hitherto.core.log.conversations import Receipt
@@ -25,11 +25,11 @@ from hitherto.frozen import build
 Row = Sequence[Any]
 T = TypeVar("T")
 
-_ROW = 100
-"""What a row counts for, in characters."""
-
 _AT_ONCE = 16
-"""Rows that are read before others go on: of long messages, each takes a millisecond."""
+"""Rows that are read between two looks at the time: of long messages, each takes a millisecond."""
+
+_SLICE = 0.001
+"""Seconds for which rows are read before others go on."""
 
 PAGE = {"size": PAGE_SIZE, "entry": PAGE_ENTRY}
 """What statements bind that read a page."""
@@ -44,11 +44,19 @@ def named(cursor: AsyncCursor[Any]) -> AsyncCursor[Any]:
     return cursor
 
 
+def as_messages(cursor: AsyncCursor[Any]) -> AsyncCursor[Logged]:
+    """The same cursor, of a statement that reads messages, whose rows are these."""
+    cursor.row_factory = lambda _: logged_from
+    return cursor
+
+
 async def fetched(cursor: AsyncCursor[T]) -> list[T]:
     """All rows of a result, read in parts, so that others go on in between."""
-    found = await cursor.fetchmany(_AT_ONCE)
+    begun, found = monotonic(), await cursor.fetchmany(_AT_ONCE)
     while len(found) < cursor.rowcount:
-        await asyncio.sleep(0)
+        if monotonic() - begun > _SLICE:
+            await asyncio.sleep(0)
+            begun = monotonic()
         found += await cursor.fetchmany(_AT_ONCE)
     return found
 
@@ -153,15 +161,6 @@ def logged_from(row: Row) -> Logged:
         erased=erased,
         retracted_rev=retracted_rev,
     )
-
-
-async def logged_all(rows: Sequence[Row]) -> list[Logged]:
-    """The messages of many rows."""
-    return await aside(len(rows) * _ROW, _logged_all, rows)
-
-
-def _logged_all(rows: Sequence[Row]) -> list[Logged]:
-    return [logged_from(row) for row in rows]
 
 
 def mark_from(row: Row) -> Mark:

@@ -125,8 +125,8 @@ class Unit:
         """The newest `n` live messages from `head.view_start` on, ascending by seq."""
         values = {**self._at, "view_start": self.head.view_start, "n": max(n, 0)}
         with ours():
-            found = await rows.fetched(await self._connection.execute(SQL["tail"], values))
-        return await rows.logged_all(found[::-1])
+            found = await rows.fetched(rows.as_messages(await self._connection.execute(SQL["tail"], values)))
+        return found[::-1]
 
     async def next_digest(self) -> int:
         """An id for a digest row, never given to another row."""

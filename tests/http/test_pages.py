@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import Any, cast
@@ -11,6 +10,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import AsyncCursor
 
 from hitherto import Memory, user
 from hitherto.core.log.message import Logged, Payload, Wire
@@ -30,14 +30,14 @@ LARGE = "long text " * 40_000
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of each list of messages that the store has read."""
-    sizes, logged_all = list[int](), rows.logged_all
+    sizes, fetched = list[int](), rows.fetched
 
-    async def counted(found: Sequence[rows.Row]) -> list[Logged]:
-        read = await logged_all(found)
-        sizes.append(sum(len(one.message.raw) + len(one.message.text) for one in read))
+    async def counted(cursor: AsyncCursor[Any]) -> list[Any]:
+        read = await fetched(cursor)
+        sizes.append(sum(len(one.message.raw) + len(one.message.text) for one in read if isinstance(one, Logged)))
         return read
 
-    monkeypatch.setattr(rows, "logged_all", counted)
+    monkeypatch.setattr(rows, "fetched", counted)
     return sizes
 
 

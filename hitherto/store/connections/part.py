@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString, TypeVar
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from hitherto.errors import StoreError
@@ -31,11 +31,17 @@ class Part:
             )
 
     async def _all(
-        self, query: LiteralString, values: dict[str, Any], *, named: bool = False, binary: bool = False
+        self,
+        query: LiteralString,
+        values: dict[str, Any],
+        *,
+        of: Callable[[AsyncCursor[Any]], AsyncCursor[Any]] = lambda cursor: cursor,
+        binary: bool = False,
     ) -> list[Any]:
+        """All rows of a statement, made as `of` has the cursor make them."""
+
         async def fetch(connection: AsyncConnection[Any]) -> list[Any]:
-            cursor = await connection.execute(query, values, binary=binary)
-            return await rows.fetched(rows.named(cursor) if named else cursor)
+            return await rows.fetched(of(await connection.execute(query, values, binary=binary)))
 
         async with self._with_connection(fetch) as found:
             return found

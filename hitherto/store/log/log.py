@@ -86,10 +86,10 @@ class LogStore(Part):
         """The newest head, or the one at revision `at`; None when there is no such conversation or revision."""
         names = rows.scope_values(scope, conversation)
         if at is None:
-            found = await self._all(SQL["head"], names, named=True)
+            found = await self._all(SQL["head"], names, of=rows.named)
         else:
             past = {**names, "at": at}
-            found = await self._all(SQL["head_at"], past, named=True) if 0 <= at <= _NEVER else []
+            found = await self._all(SQL["head_at"], past, of=rows.named) if 0 <= at <= _NEVER else []
         return await heads.head_from(found[0]) if found else None
 
     async def head_and_known(
@@ -130,7 +130,7 @@ class LogStore(Part):
             "limit": None if reading.limit is None else max(reading.limit, 0),
         }
         # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
-        return await rows.logged_all(await self._all(SQL["messages"], values, binary=True))
+        return await self._all(SQL["messages"], values, of=rows.as_messages, binary=True)
 
     async def page(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         """The first messages of `reading` (which may have no more than `start`, `stop`, `live_at` and `limit`), as many
