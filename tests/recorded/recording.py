@@ -1,4 +1,4 @@
-"""The recording: a hash of every piece of output, and the text of some."""
+"""The recording: hashes of all output, and the text of some."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from difflib import unified_diff
 from enum import Enum
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,26 +20,11 @@ FOLDER = Path(__file__).parent / "recordings"
 IN_FULL = frozenset(
     {
         "agent/redact/end/digests",
-        "agent/redact/end/openai.chat/small/no_incoming",
-        "agent/redact_calls/end/anthropic/small/no_incoming",
-        "agent/native/end/digests",
-        "agent/native/end/openai.responses/small/no_incoming",
-        "mixed/rolling/end/openai.chat/small/incoming",
-        "mixed/rolling/steps",
-        "mixed/token_threshold/second/digests",
-        "mixed/token_threshold/second/openai.responses/small/incoming_recall",
-        "plain/balanced/end/openai.chat/small/incoming",
-        "plain/none/end/openai.chat/small/incoming",
-        "plain/trim/end/anthropic/small/incoming",
-        "two/chunks/end/openai.chat/small/incoming_recall",
         "two/chunks/facts",
-        "two/sliding_window/second/anthropic/small/incoming_recall",
-        "two/summarize/end/openai.responses/small/incoming_recall",
-        "two/token_threshold_archive/documents",
         "two/token_threshold_archive/end/openai.chat/small/incoming_recall",
     }
 )
-"""The pieces that are recorded as text too: each kind of piece, each policy and each format at least once."""
+"""The pieces that are recorded as text too: a context, digests and facts, for people to read."""
 
 Pieces = dict[str, Any]
 Marks = dict[str, str]
@@ -61,11 +47,17 @@ def _plain(value: object) -> object:
             raise TypeError(f"{value!r} is no JSON")
 
 
-def mark_of(piece: Any) -> str:
-    """What is recorded of every piece: its hash; of a context, the hashes of request and manifest, and its tokens."""
-    if isinstance(piece, dict) and "manifest" in piece:
-        return f"{_hash_of(piece['request'])} {_hash_of(piece['manifest'])} {piece['manifest']['total']}"
-    return _hash_of(piece)
+def marks_of(pieces: Pieces) -> Marks:
+    """What is recorded of all pieces: a hash of each. The contexts of a checkpoint in one wire format have one mark: a
+    hash of their requests, one of their manifests, and the tokens of each context."""
+    contexts = {name: piece for name, piece in pieces.items() if name.count("/") == 3}
+    marks = {name: _hash_of(piece) for name, piece in pieces.items() if name not in contexts}
+    for point, names in groupby(sorted(contexts), key=lambda name: name.rsplit("/", 2)[0]):
+        asked = [contexts[name] for name in names]
+        hashes = [_hash_of([one.get(part, one) for one in asked]) for part in ("request", "manifest")]
+        tokens = [str(one["manifest"]["total"]) if "manifest" in one else "none" for one in asked]
+        marks[point] = " ".join([*hashes, ",".join(tokens)])
+    return marks
 
 
 def _hash_of(value: object) -> str:
@@ -84,22 +76,23 @@ def write(output: Mapping[str, Pieces]) -> None:
         ours = {case: pieces for case, pieces in output.items() if file_of(case).stem == policy}
         texts = {f"{case}/{name}": piece for case, pieces in ours.items() for name, piece in pieces.items()}
         recording = {
-            "hashes": {case: {name: mark_of(piece) for name, piece in pieces.items()} for case, pieces in ours.items()},
+            "hashes": {case: marks_of(pieces) for case, pieces in ours.items()},
             "in full": {name: piece for name, piece in texts.items() if name in IN_FULL},
         }
         (FOLDER / f"{policy}.json").write_text(text_of(recording))
 
 
 def differences(case: str, pieces: Pieces) -> Iterator[str]:
-    """A line for each piece that is not as recorded, and a diff where its text was recorded."""
+    """A line for each mark that is not as recorded, and a diff where a text was recorded."""
     recording = json.loads(file_of(case).read_text())
     before: Marks = recording["hashes"].get(case, {})
-    now = {name: mark_of(piece) for name, piece in pieces.items()}
+    now = marks_of(pieces)
     for name in sorted({*before, *now}):
         if (was := before.get(name, "not there").split()) != (found := now.get(name, "not there").split()):
             yield f"{case}/{name}: {_told(was, found)}"
-        text = recording["in full"].get(f"{case}/{name}")
-        if text is not None and (new := text_of(pieces.get(name))) != (old := text_of(text)):
+    for name, text in recording["in full"].items():
+        if name.startswith(f"{case}/"):
+            old, new = text_of(text), text_of(pieces.get(name.removeprefix(f"{case}/")))
             yield from unified_diff(old.splitlines(), new.splitlines(), "recorded", "now", lineterm="", n=1)
 
 

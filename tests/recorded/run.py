@@ -38,6 +38,14 @@ Value = Any
 WIRES: dict[Wire, str | None] = {"openai.chat": None, "openai.responses": "gpt-5.2", "anthropic": "claude-sonnet-4-5"}
 """The wire formats, each with the model whose tokens are counted."""
 
+AT: dict[str, Wire] = {
+    "first": "openai.chat",
+    "second": "openai.responses",
+    "third": "anthropic",
+    "before": "openai.responses",
+}
+"""The wire format of the contexts at a checkpoint; at the end of a history they are in all."""
+
 MINUTE = timedelta(minutes=1)
 """Passes before each step."""
 
@@ -132,6 +140,8 @@ class Run:
         await chat.view()  # erases what has expired, before the index is brought up to date
         await self._memory.wait_for_index()
         for to, model in self._wires.items():
+            if AT.get(point.name, to) != to:
+                continue
             given: dict[str, Any] = {"wire": to, "model": model, "instructions": "Be brief, be kind.", "reserve": 50}
             given |= {"tools": tool_schemas(to)} if self._history.tools else {}
             incoming = {**given, "incoming": point.incoming}
