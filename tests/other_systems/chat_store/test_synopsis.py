@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import hitherto
-from hitherto import Conversation, Memory, rolling
+from hitherto import rolling
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.frontier import DigestAction
@@ -13,22 +12,19 @@ from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelRejected, ModelUnavailable
 from hitherto.other_systems.chat_store.policy import synopsis
 from hitherto.policies import LastMessages, Messages, SystemMessage
-from hitherto.providers.scripted.model import Delayed, Gate, Scripted
+from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
     Opened,
-    answers,
     asks,
     bodies,
-    check_begins_with,
     each,
     fates,
     looked_up,
     new_to,
     opener,
     ranges,
-    round_,
     rounds,
     said,
     says_each,
@@ -40,14 +36,6 @@ SYNOPSIS = "Summary of the conversation so far:\n"
 @pytest.fixture
 def opened(store: Store) -> Opened:
     return opener(store, rolling())
-
-
-async def messages(memory: Memory, chat: Conversation, first: int, last: int) -> None:
-    """Messages `first` to `last` by their seq, one append each."""
-    for seq in range(first, last + 1):
-        number = seq // 2 + 1
-        await chat.append(answers(number) if seq % 2 else asks(number))
-        await memory.wait_for_digests()
 
 
 def test_the_seeds_defaults() -> None:
@@ -77,15 +65,6 @@ async def test_when_the_messages_exceed_the_threshold(opened: Opened) -> None:
         assert fates(context) == [(0, 29, Fate.DIGESTED, Reason.SUMMARIZED), (30, 41, Fate.IN, Reason.VERBATIM)]
 
 
-async def test_the_41st_message_by_itself(opened: Opened) -> None:
-    """The newest 12 of 41 begin with an answer; its question stays with it."""
-    async with opened(Scripted(then=says_each)) as (memory, chat):
-        await messages(memory, chat, 0, 39)
-        assert await chat.digests() == []
-        await messages(memory, chat, 40, 40)
-        assert ranges(await chat.digests()) == [(0, 27)]
-
-
 async def test_the_synopsis_rolls_on(opened: Opened) -> None:
     model = Scripted(then=says_each)
     async with opened(model) as (memory, chat):
@@ -101,24 +80,6 @@ async def test_the_synopsis_rolls_on(opened: Opened) -> None:
     assert len(model.calls) == 3, "call the LLM once to update the stored summary"
     tasks = [prompt.task for prompt in model.calls if isinstance(prompt.task, DigestTask)]
     assert [len(task.known) for task in tasks] == [0, 30, 60]
-
-
-async def test_between_two_summaries_the_start_does_not_change(store: Store) -> None:
-    policy = synopsis(True, summaryThreshold=10, summaryKeepLast=4)
-    async with opener(store, policy)(Scripted(then=says_each)) as (memory, chat):
-        before: hitherto.Context | None = None
-        compared = 0
-        for number in range(1, 31):
-            fired = len(await chat.digests())
-            context = await chat.context(asks(number), budget=PLENTY, instructions="Be kind.")
-            if before is not None:
-                check_begins_with(context, before)
-                compared += 1
-            await rounds(memory, chat, [number])
-            before = context if len(await chat.digests()) == fired else None
-        fired = len(await chat.digests())
-        assert fired == 7
-        assert compared == 30 - 1 - fired + (before is None)
 
 
 async def test_a_failure_leaves_the_summary_and_falls_back_to_the_transcript(store: Store) -> None:
@@ -157,34 +118,6 @@ async def test_a_failure_leaves_the_summary_and_falls_back_to_the_transcript(sto
     assert [new for new in new_to(model) if new < 8] == list(range(8))
 
 
-async def test_with_no_summary_yet_a_failure_leaves_the_full_transcript(opened: Opened) -> None:
-    async with opened(Scripted(then=ModelUnavailable("no route"))) as (memory, chat):
-        await rounds(memory, chat, range(1, 24))
-        assert bodies(await chat.context(budget=PLENTY)) == said(1, 23)
-        assert {row.status for row in await chat.digests()} == {Status.FAILED}
-        assert ranges(await chat.digests()) == [(0, 29), (0, 31), (0, 33)]
-
-
-async def test_who_wants_the_summary_first_waits_for_it(opened: Opened) -> None:
-    """The seed's order: summarize, then answer."""
-    async with opened(Scripted([Delayed(0.2, says_each)], then=says_each)) as (_, chat):
-        for number in range(1, 22):
-            await round_(chat, number)
-        context = await chat.context(asks(22), budget=PLENTY, wait=True)
-        assert bodies(context) == [SYNOPSIS + each(0, 29), *said(16, 21), "question 22"]
-
-
-async def test_a_summary_that_does_not_come_is_not_waited_for_without_end(opened: Opened) -> None:
-    gate = Gate(says_each)
-    async with opened(Scripted([gate])) as (memory, chat):
-        for number in range(1, 22):
-            await round_(chat, number)
-        context = await chat.context(asks(22), budget=PLENTY, wait=0.05)
-        assert bodies(context) == [*said(1, 21), "question 22"]
-        gate.open()
-        await memory.wait_for_digests()
-
-
 async def test_tool_chatter_does_not_count(store: Store) -> None:
     """ "only the user prompt and the final assistant response for each turn": the others ride along."""
     policy = synopsis(True, summaryThreshold=10, summaryKeepLast=4)
@@ -196,16 +129,3 @@ async def test_tool_chatter_does_not_count(store: Store) -> None:
         await memory.wait_for_digests()
         assert ranges(await chat.digests()) == [(0, 15)]
         assert len((await chat.context(budget=PLENTY)).messages) == 1 + 8
-
-
-async def test_memory_across_restarts(store: Store) -> None:
-    """ "The agent keeps memory across restarts": another process on the same store goes on."""
-    model = Scripted(then=says_each)
-    async with opener(store, rolling(10, 4))(model) as (memory, chat):
-        await rounds(memory, chat, range(1, 7))
-    async with opener(store)(model) as (memory, chat):
-        assert await chat.policy() == rolling(10, 4), "the stored policy counts"
-        await rounds(memory, chat, range(7, 11))
-        assert ranges(await chat.digests()) == [(0, 7), (0, 15)]
-        assert bodies(await chat.context(budget=PLENTY)) == [SYNOPSIS + each(0, 15), *said(9, 10)]
-    assert new_to(model) == list(range(16))

@@ -1,4 +1,7 @@
-"""The third seed's facts: every test that its "Testing Strategy" names, by its name and with its words.
+"""The third seed's facts: the tests that its "Testing Strategy" names, by their names and with its words.
+
+Others show those that are not here: `tests/engine/facts` reviews and who sees what, `tests/core/facts/test_extract.py`
+how an answer is read, `tests/core/facts/test_merge.py` what the same messages teach again.
 
 Its ranges are exclusive (0 to 20), ours inclusive (0 to 19); its legacy is our subject.
 """
@@ -21,12 +24,12 @@ from hitherto import Conversation, Memory, Scope, assistant, chunks, rolling, us
 from hitherto.core.changes import Changes
 from hitherto.core.context.facts_block import CLOSING
 from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.facts.fact import FactState, Visibility
+from hitherto.core.facts.fact import FactState
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Wire
-from hitherto.errors import InvalidFact, ModelUnavailable, NotFound, StoreError
+from hitherto.errors import ModelUnavailable, StoreError
 from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from hitherto.store.unit import Unit
 from tests.acceptance.dialogue import PLENTY, ranges
@@ -115,117 +118,6 @@ class TestUnitTests:
                 found = await memory.facts(ANA).list()
                 assert [sources(one) for one in found] == [[("c", at)] for at in range(0, 20 * batches, 2)]
         assert [one["seq"] for call in model.calls for one in material(call) if "seq" in one] == list(range(40))
-
-    async def test_fact_crud(self, store: Store) -> None:
-        """ "Create, list, delete, visibility toggle.\""""
-        async with opened(store) as memory:
-            facts = memory.facts(ANA, subject=ROSA)
-            first = await facts.add(CELLO.content, category="hobby")
-            second = await facts.add(NURSE.content, category="occupation")
-            assert (first.new, second.new) == (True, True)
-            listed = await facts.list()
-            assert [(one.category, one.content) for one in listed] == [
-                ("hobby", CELLO.content),
-                ("occupation", NURSE.content),
-            ]
-            assert all(one.visibility is Visibility.PRIVATE for one in listed), "private by default"
-            assert (await facts.set_visibility(first.id, "shared")).visibility is Visibility.SHARED
-            assert (await facts.set_visibility(first.id, "private")).visibility is Visibility.PRIVATE
-            await facts.delete(first.id)
-            assert [one.id for one in await facts.list()] == [second.id]
-
-    async def test_fact_crud_ownership_checks(self, store: Store) -> None:
-        """ "Ownership checks (User A cannot delete User B's facts)": not found, shared or not; nothing is changed."""
-        async with opened(store) as memory:
-            theirs = memory.facts(BEN, subject=ROSA)
-            private, shared = await theirs.add(CELLO.content), await theirs.add(NURSE.content)
-            await theirs.share(shared.id)
-            before = await theirs.list()
-            for whose in (ANA, CAT):
-                facts = memory.facts(whose, subject=ROSA)
-                for added in (private, shared):
-                    for change in (facts.delete, facts.share, facts.unshare, facts.confirm):
-                        with pytest.raises(NotFound):
-                            await change(added.id)
-                    with pytest.raises(NotFound):
-                        await facts.edit(added.id, content="Was a spy.")
-                    with pytest.raises(NotFound):
-                        await facts.history(added.id)
-                    with pytest.raises(NotFound):
-                        await facts.sources(added.id)
-            assert await theirs.list() == before
-
-    async def test_fact_retrieval_filtering(self, store: Store) -> None:
-        """ "User sees own private facts + all shared facts. Does not see other users' private facts.\""""
-        async with opened(store) as memory:
-            for scope, name in ((ANA, "Ana"), (BEN, "Ben")):
-                facts = memory.facts(scope, subject=ROSA)
-                await facts.add(f"Told {name} stories.")
-                await facts.share((await facts.add(f"Taught {name} to swim.")).id)
-            assert await contents(memory, ANA) == ["Told Ana stories.", "Taught Ana to swim.", "Taught Ben to swim."]
-            assert await contents(memory, BEN) == ["Taught Ana to swim.", "Told Ben stories.", "Taught Ben to swim."]
-            assert await contents(memory, CAT) == [], "who is no member sees nothing"
-            context = await memory.conversation("new", scope=BEN, subject=ROSA).context(user("?"), budget=PLENTY)
-            assert known_to(context) == [
-                "- [other] Taught Ana to swim. (shared)",
-                "- [other] Told Ben stories. (personal)",
-                "- [other] Taught Ben to swim. (shared)",
-            ]
-
-    async def test_json_parsing_valid_response(self, store: Store) -> None:
-        """ "JSON parsing: Valid response": in the seed's own form."""
-        answer = {"summary": "Ana tells of her mother.", "facts": [{"category": "hobby", "content": CELLO.content}]}
-        async with opened(store, model=Scripted(then=json.dumps(answer))) as memory:
-            chat = await dialogue(memory, "c", CELLO.text)
-            (chunk,) = await chat.digests()
-            assert (chunk.text, chunk.start, chunk.end) == ("Ana tells of her mother.", 0, 1)
-            (one,) = await memory.facts(ANA).list()
-            assert (one.category, one.content, one.subject) == ("hobby", CELLO.content, ROSA)
-            assert sources(one) == [("c", 0)], "all that the user said, where the model does not say which"
-
-    @pytest.mark.parametrize(
-        "malformed",
-        [
-            '{"summary": "Ana tells of her mother.", "facts": [{"category": "hobby", "cont',
-            '{"summary": "Ana tells of her mother.", "facts": "She played the cello."}',
-            '{"summary": "Ana tells of her mother.", "facts": ["She played the cello."]}',
-            '{"summary": "Ana tells of her mother.", "facts": [{"category": "hobby", "content": null}]}',
-            '["summary", "facts"]',
-            "",
-        ],
-    )
-    async def test_json_parsing_malformed_response(self, store: Store, malformed: str) -> None:
-        """ "JSON parsing: malformed response": "messages stay unsummarized and get picked up on the next pass"."""
-        async with opened(store, model=Scripted([malformed, malformed], then=listener(CELLO))) as memory:
-            chat = await dialogue(memory, "c", CELLO.text)
-            assert [(row.start, row.end, row.status, row.text) for row in await chat.digests()] == [
-                (0, 1, Status.FAILED, "")
-            ]
-            assert await memory.facts(ANA).list(state=None) == []
-            await chat.append(user("One thing more."), assistant("Yes?"))
-            await memory.wait_for_digests()
-            assert await finished(await chat.digests()) == [(0, 1), (2, 3)]
-            assert sources(await fact(memory, CELLO.content)) == [("c", 0)]
-
-    async def test_json_parsing_empty_facts_array(self, store: Store) -> None:
-        """ "JSON parsing: empty facts array": a summary alone, and nothing is asked for again."""
-        model = Scripted(then='{"summary": "They greet each other.", "facts": []}')
-        async with opened(store, model=model) as memory:
-            chat = await dialogue(memory, "c", "Hello.")
-            assert [row.text for row in await chat.digests()] == ["They greet each other."]
-            assert await memory.facts(ANA).list(state=None) == []
-        assert len(model.calls) == 1
-
-    async def test_json_parsing_missing_fields(self, store: Store) -> None:
-        """ "JSON parsing: missing fields": without a list of facts there are none; a fact needs a content alone."""
-        without = '{"summary": "Ana tells of her mother."}'
-        bare = json.dumps({"summary": "Ana goes on.", "facts": [{"content": NURSE.content}]})
-        async with opened(store, model=Scripted([without, bare])) as memory:
-            chat = await dialogue(memory, "c", CELLO.text, NURSE.text)
-            assert [row.text for row in await chat.digests()] == ["Ana tells of her mother.", "Ana goes on."]
-            (one,) = await memory.facts(ANA).list(state=None)
-            assert (one.category, one.content, one.confidence) == ("other", NURSE.content, 0.5)
-            assert sources(one) == [("c", 2)]
 
 
 class TestIntegrationTests:
@@ -366,20 +258,6 @@ class TestFactExtractionTests:
         ):
             assert words in prompt.system
 
-    async def test_only_what_the_user_stated(self, store: Store) -> None:
-        """ "Only extract facts the user explicitly stated or clearly implied": what rests on the assistant's words is
-        none, though a model may say so."""
-        answer = items(
-            "They talked.", facts=[("hobby", CELLO.content, [1]), ("hobby", CRATER.content, [0, 1]), ("other", "x", [])]
-        )
-        async with opened(store, model=Scripted(then=answer)) as memory:
-            await dialogue(memory, "c", "Hello.")
-            found = await memory.facts(ANA).list(state=None)
-            assert {one.content: sources(one) for one in found} == {
-                CRATER.content: [("c", 0), ("c", 1)],
-                "x": [("c", 0)],
-            }
-
     async def test_no_facts_mentioned(self, store: Store) -> None:
         """ "Edge cases: no facts mentioned": the chunk is there, and a context without a block of facts."""
         async with opened(store, CELLO) as memory:
@@ -415,14 +293,6 @@ class TestFactExtractionTests:
             await dialogue(memory, "tuesday", without.text, scope=BEN)
             assert await contents(memory, BEN) == [CELLO.content, without.content], "a fact too many can be put right"
 
-    async def test_facts_of_different_users_never_merge(self, store: Store) -> None:
-        async with opened(store, CELLO) as memory:
-            for scope in (ANA, BEN):
-                await dialogue(memory, "c", CELLO.text, scope=scope)
-            mine, theirs = [await fact(memory, CELLO.content, scope) for scope in (ANA, BEN)]
-            assert mine.id != theirs.id
-            assert (mine.repeated, theirs.repeated) == (0, 0)
-
     @pytest.mark.parametrize("how", ["the model's word", "a category with one value at a time"])
     async def test_contradicting_facts_from_same_user(self, store: Store, how: str) -> None:
         """ "Edge cases: contradicting facts from same user": the later supersedes the earlier, which stays readable
@@ -446,63 +316,6 @@ class TestFactExtractionTests:
             for one in (chat, other):
                 (line,) = known_to(await one.context(user("Where does she live?"), budget=PLENTY))
                 assert GENOA.content in line
-
-    async def test_contradicting_facts_of_different_users_stand_side_by_side(self, store: Store) -> None:
-        """ "One user's hero is another's disciplinarian.\""""
-        async with opened(store, TURIN, GENOA) as memory:
-            await dialogue(memory, "c", TURIN.text, scope=ANA)
-            await dialogue(memory, "c", GENOA.text, scope=BEN)
-            assert (await contents(memory, ANA), await contents(memory, BEN)) == ([TURIN.content], [GENOA.content])
-
-
-class TestVisibilityTests:
-    """ "Visibility Tests": in the contexts of both."""
-
-    async def seen_by(self, memory: Memory, scope: Any) -> list[str]:
-        chat = memory.conversation("a new one", scope=scope, subject=ROSA)
-        return known_to(await chat.context(user("Tell me of her."), budget=PLENTY))
-
-    async def test_user_a_shares_a_fact(self, store: Store) -> None:
-        """ "User A shares a fact → User B sees it in their context.\""""
-        async with opened(store, CELLO) as memory:
-            await dialogue(memory, "c", CELLO.text)
-            await memory.facts(ANA).share((await fact(memory, CELLO.content)).id)
-            assert await self.seen_by(memory, BEN) == [f"- [hobby] {CELLO.content} (shared)"]
-            assert await self.seen_by(memory, ANA) == [f"- [hobby] {CELLO.content} (shared)"]
-            assert await self.seen_by(memory, CAT) == []
-            (theirs,) = await memory.facts(BEN).list()
-            assert (theirs.user, theirs.evidence) == (ANA.user, ()), "but not what was said"
-
-    async def test_user_as_private_facts_stay_invisible_to_user_b(self, store: Store) -> None:
-        """ "User A's private facts stay invisible to User B.\""""
-        async with opened(store, CELLO) as memory:
-            await dialogue(memory, "c", CELLO.text)
-            assert await self.seen_by(memory, ANA) == [f"- [hobby] {CELLO.content} (personal)"]
-            assert await self.seen_by(memory, BEN) == []
-            assert await memory.facts(BEN).list(state=None) == []
-            assert await memory.facts(BEN).get((await fact(memory, CELLO.content)).id) is None
-
-    async def test_user_a_unshares_a_fact(self, store: Store) -> None:
-        """ "User A unshares a fact → User B no longer sees it": with the next context."""
-        async with opened(store, CELLO) as memory:
-            await dialogue(memory, "c", CELLO.text)
-            number = (await fact(memory, CELLO.content)).id
-            await memory.facts(ANA).share(number)
-            assert len(await self.seen_by(memory, BEN)) == 1
-            await memory.facts(ANA).unshare(number)
-            assert await self.seen_by(memory, BEN) == []
-            assert await memory.facts(BEN).list(state=None) == []
-            assert await self.seen_by(memory, ANA) == [f"- [hobby] {CELLO.content} (personal)"]
-
-    async def test_a_visibility_that_does_not_exist(self, store: Store) -> None:
-        """ "visibility VARCHAR(10) … CHECK (visibility IN ('private', 'shared'))"."""
-        async with opened(store) as memory:
-            facts = memory.facts(ANA, subject=ROSA)
-            number = (await facts.add(CELLO.content)).id
-            for wrong in ("public", "", "SHARED", None, 1):
-                with pytest.raises(InvalidFact, match="'private' or 'shared'"):
-                    await facts.set_visibility(number, wrong)  # pyright: ignore[reportArgumentType] (that is the test)
-            assert (await fact(memory, CELLO.content)).version == 1
 
 
 class TestIdempotencyAndFailure:
@@ -529,26 +342,6 @@ class TestIdempotencyAndFailure:
         first, again = ([one["text"] for one in material(call) if "seq" in one] for call in model.calls)
         assert CELLO.text in first
         assert CELLO.text in again, "the same messages, once more"
-
-    async def test_what_is_new_in_a_range_that_is_summarized_again(self, store: Store) -> None:
-        """Of the messages that were not there before, there are facts."""
-        later = Says("And?", "other", "Asked a lot.")
-        async with opened(store, model=Scripted(then=listener(CELLO, later))) as memory:
-            await redigested(memory, "c", CELLO.text, policy=rolling(threshold=4, keep_last=1, facts=True))
-            assert sources(await fact(memory, CELLO.content)) == [("c", 0)]
-            assert sources(await fact(memory, later.content)) == [("c", 6)]
-
-    async def test_another_policy_builds_on_what_is_summarized(self, store: Store) -> None:
-        """And shows the model nothing twice."""
-        model = Scripted(then=listener(CELLO))
-        async with opened(store, model=model) as memory:
-            chat = await dialogue(memory, "c", CELLO.text)
-            await chat.configure(policy=rolling(threshold=4, keep_last=2, facts=True))
-            await chat.append(user("Fine."), assistant("Yes."))
-            await memory.wait_for_digests()
-            assert [row.action for row in await chat.digests()] == [DigestAction.CHUNK, DigestAction.SUMMARIZE]
-            assert (await fact(memory, CELLO.content)).repeated == 0
-        assert [[one["seq"] for one in material(call) if "seq" in one] for call in model.calls] == [[0, 1], [2, 3]]
 
     async def test_however_many_save_at_once(self, store: Store) -> None:
         """Each of them may set a summary off, as the seed's background tasks do."""

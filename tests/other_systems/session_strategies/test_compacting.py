@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import hitherto
 from hitherto import Call, Message, Policy, assistant, tool_result, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
@@ -25,7 +24,6 @@ from tests.acceptance.dialogue import (
     answers,
     asks,
     bytes_of,
-    check_begins_with,
     fates,
     looked_up,
     opener,
@@ -104,26 +102,6 @@ async def test_names_and_call_ids_are_preserved(opened: Opened) -> None:
         ]
 
 
-async def test_the_next_time_and_between(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        before: hitherto.Context | None = None
-        compared = 0
-        for number in range(1, 13):
-            fired = len(await chat.digests())
-            context = await chat.context(asks(number), budget=PLENTY)
-            if before is not None:
-                check_begins_with(context, before)
-                compared += 1
-            await chat.append(*looked_up(number))
-            before = context if len(await chat.digests()) == fired else None
-        # Turns 4 and 5 were untouched; with turn 8 there are more than 4 such again.
-        assert ranges(await chat.digests()) == [(0, 11), (12, 23), (24, 35)]
-        assert compared == 8
-        context = await chat.context(budget=PLENTY)
-        assert context.messages[:36] == [item for number in range(1, 10) for item in removed(number)]
-        assert context.messages[36:] == payloads([m for number in range(10, 13) for m in looked_up(number)])
-
-
 async def test_calls_too_on_request(store: Store) -> None:
     async with opener(store, compacting(4, 2, calls=True))(Scripted()) as (_, chat):
         for number in range(1, 6):
@@ -170,13 +148,6 @@ async def test_only_where_enough_is_freed(store: Store) -> None:
         assert len(placeholders) == number - 2
 
 
-async def test_at_least_counts_what_may_be_redacted(store: Store) -> None:
-    async with opener(store, redacting(at_least=100, never=("search",)))(Scripted()) as (_, chat):
-        for number in range(1, 9):
-            await chat.append(*looked_up(number))
-        assert await chat.digests() == []
-
-
 async def test_the_freed_tokens_are_what_the_context_has_less(opened: Opened) -> None:
     """ "Context freed this turn"."""
     async with opened(Scripted()) as (_, chat):
@@ -187,20 +158,6 @@ async def test_the_freed_tokens_are_what_the_context_has_less(opened: Opened) ->
         raw = await chat.context(budget=PLENTY, policy="none")
         assert abs((raw.tokens - now.tokens) - row.tokens) <= 12 * 3, "but for the placeholders' own"
         assert now.tokens < raw.tokens
-
-
-async def test_parallel_calls_and_late_results(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        calls = [Call(id=f"p{n}", name=name) for n, name in enumerate(("weather", "traffic"))]
-        await chat.append(user("both?"), assistant(calls=calls))
-        await chat.append(tool_result("p1", "jam " * 40), asks(2), tool_result("p0", "rain " * 40), answers(2))
-        for number in range(3, 8):
-            await round_(chat, number)
-        (row, *_) = await chat.digests()
-        shown = {item["tool_call_id"]: item["content"] for item in (await chat.context(budget=PLENTY)).messages
-                 if item["role"] == "tool"}  # fmt: skip
-        assert shown == {"p0": "⟦removed: weather⟧", "p1": "⟦removed: traffic⟧"}
-        assert row.start == 0
 
 
 async def test_a_call_that_waits_for_approval_is_not_redacted_half(opened: Opened) -> None:
@@ -215,56 +172,3 @@ async def test_a_call_that_waits_for_approval_is_not_redacted_half(opened: Opene
             await round_(chat, number)
         shown = [item for item in (await chat.context(budget=PLENTY)).messages if item.get("tool_call_id") == "w"]
         assert [item["content"] for item in shown] == ["⟦removed: delete⟧"]
-
-
-RESPONSES: list[dict[str, Any]] = [
-    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
-    {"type": "function_call", "id": "fc_1", "call_id": "f1", "name": "look", "arguments": '{"q": "a"}'},
-    {"type": "custom_tool_call", "id": "ct_1", "call_id": "f2", "name": "run", "input": "ls"},
-    {"type": "function_call_output", "call_id": "f1", "output": "found " * 50},
-    {"type": "custom_tool_call_output", "call_id": "f2", "output": "listed " * 50},
-]
-ANTHROPIC: list[dict[str, Any]] = [
-    {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {"q": "a"}}]},
-    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "found " * 50}]},
-]
-
-
-async def test_in_the_format_of_responses(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        await chat.append(asks(1))
-        await chat.append(*RESPONSES, wire="openai.responses")
-        await chat.append(answers(1))
-        for number in range(2, 6):
-            await round_(chat, number)
-        shown = await chat.items()
-        assert shown[1:4] == RESPONSES[:3], "reasoning, calls, ids and names stay"
-        assert shown[4] == {**RESPONSES[3], "output": "⟦removed: look⟧"}
-        assert shown[5] == {**RESPONSES[4], "output": "⟦removed: run⟧"}
-        context = await chat.context(budget=PLENTY, wire="openai.responses")
-        assert context.messages[1:6] == shown[1:6]
-
-
-async def test_in_the_format_of_anthropic(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        await chat.append(asks(1))
-        await chat.append(*ANTHROPIC, wire="anthropic")
-        await chat.append(answers(1))
-        for number in range(2, 6):
-            await round_(chat, number)
-        shown = (await chat.context(budget=PLENTY, wire="anthropic")).messages
-        assert shown[1] == ANTHROPIC[0]
-        assert shown[2]["content"][0] == {**ANTHROPIC[1]["content"][0], "content": "⟦removed: look⟧"}
-
-
-async def test_a_budget_counts_what_is_shown(opened: Opened) -> None:
-    """Redacted results leave room for more of the conversation."""
-    async with opened(Scripted()) as (_, chat):
-        for number in range(1, 14):
-            await chat.append(*looked_up(number, words=300))
-        budget = 3_000
-        context = await chat.context(budget=budget)
-        assert context.tokens <= budget
-        raw = await chat.context(budget=budget, policy="none")
-        assert len(context.messages) > len(raw.messages)
-        assert sum(span.tokens for span in context.manifest.fates) == context.manifest.sections["verbatim"]

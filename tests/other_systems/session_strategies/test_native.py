@@ -158,20 +158,6 @@ async def test_everything_the_endpoint_leaves_is_shown(opened: Native) -> None:
         assert read(context.messages) == [*users, opaque(1), *plain(number - 1, number)]
 
 
-async def test_between_two_compactions_the_start_does_not_change(opened: Native) -> None:
-    async with opened(ScriptedCompactor()) as (memory, chat):
-        number = await until_it_fires(memory, chat)
-        before = (await chat.context(asks(number + 1), budget=PLENTY, wire="openai.responses")).messages
-        while len(await chat.digests()) == 1:
-            number += 1
-            await round_(chat, number)
-            await memory.wait_for_digests()
-            now = (await chat.context(asks(number + 1), budget=PLENTY, wire="openai.responses")).messages
-            if len(await chat.digests()) == 1:
-                assert now[: len(before)] == before
-            before = now
-
-
 async def test_a_failing_endpoint_leaves_the_messages(opened: Native) -> None:
     compactor = ScriptedCompactor([ModelUnavailable("no route")])
     async with opened(compactor) as (memory, chat):
@@ -187,26 +173,6 @@ async def test_a_failing_endpoint_leaves_the_messages(opened: Native) -> None:
         context = await chat.context(budget=PLENTY, wire="openai.responses")
         assert context.messages[0] == opaque(2)
         assert context.manifest.missing == []
-
-
-async def test_the_budget_holds_with_the_opaque_item(opened: Native) -> None:
-    async with opened(ScriptedCompactor()) as (memory, chat):
-        number = await until_it_fires(memory, chat)
-        for budget in (20, 60, 100, 400):
-            context = await chat.context(asks(number + 1), budget=budget, wire="openai.responses")
-            assert context.tokens <= budget
-            assert read(context.messages)[-1] == {"role": "user", "text": f"question {number + 1}"}
-            assert (context.manifest.opaque is not None) == (context.messages[0] == opaque(1))
-        assert context.manifest.opaque is not None
-        assert context.manifest.sections["digest"] > 0
-
-
-async def test_a_context_is_rebuilt_with_its_opaque_item(opened: Native) -> None:
-    async with opened(ScriptedCompactor()) as (memory, chat):
-        number = await until_it_fires(memory, chat)
-        context = await chat.context(asks(number + 1), budget=PLENTY, wire="openai.responses", model="gpt-5.2")
-        await until_it_fires(memory, chat, number + 1)
-        assert (await chat.rebuild(context.manifest)).request == context.request
 
 
 # Without an endpoint that compacts

@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-import hitherto
 from hitherto import Policy
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import Wire
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.errors import ModelUnavailable
 from hitherto.other_systems.session_strategies.policies import summarizing
 from hitherto.policies import LastTurns, ShadowTurn, Stage, Summarize, Turns
-from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.providers.scripted.model import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,
@@ -23,14 +20,12 @@ from tests.acceptance.dialogue import (
     answers,
     asks,
     bodies,
-    check_begins_with,
     each,
     fates,
     looked_up,
     new_to,
     opener,
     ranges,
-    round_,
     rounds,
     said,
     says_each,
@@ -80,20 +75,6 @@ async def test_below_the_limit_nothing_goes_but_what_the_budget_demands(opened: 
         assert await chat.digests() == [], "a context never fires a stage"
 
 
-async def test_while_the_summary_is_made_the_history_stays_as_it_is(opened: Opened) -> None:
-    gate = Gate(says_each)
-    async with opened(Scripted([gate], then=says_each)) as (memory, chat):
-        for number in range(1, 7):
-            await round_(chat, number)
-        await gate.reached()
-        assert bodies(await chat.context(asks(7), budget=PLENTY)) == [*said(1, 6), "question 7"]
-        await round_(chat, 7)
-        gate.open()
-        await memory.wait_for_digests()
-        assert ranges(await chat.digests()) == [(0, 7)]
-        assert bodies(await chat.context(budget=PLENTY)) == [SHADOW, each(0, 7), *said(5, 7)]
-
-
 async def test_the_next_summary_builds_on_the_one_before(opened: Opened) -> None:
     model = Scripted(then=says_each)
     async with opened(model) as (memory, chat):
@@ -115,22 +96,6 @@ async def test_the_next_summary_builds_on_the_one_before(opened: Opened) -> None
     assert not any(task.leaving for task in tasks)
 
 
-async def test_between_two_summaries_the_start_does_not_change(opened: Opened) -> None:
-    async with opened(Scripted(then=says_each)) as (memory, chat):
-        before: hitherto.Context | None = None
-        compared = 0
-        for number in range(1, 20):
-            fired = len(await chat.digests())
-            context = await chat.context(asks(number), budget=PLENTY)
-            if before is not None:
-                check_begins_with(context, before)
-                compared += 1
-            await round_(chat, number)
-            await memory.wait_for_digests()
-            before = context if len(await chat.digests()) == fired else None
-        assert compared == 14
-
-
 async def test_the_tail_keeps_its_tool_messages(opened: Opened) -> None:
     model = Scripted(then=says_each)
     async with opened(model) as (memory, chat):
@@ -143,40 +108,11 @@ async def test_the_tail_keeps_its_tool_messages(opened: Opened) -> None:
     assert new_to(model) == list(range(16)), "the summarizer reads the tool results too"
 
 
-async def test_a_failed_summary_leaves_the_history(opened: Opened) -> None:
-    model = Scripted([ModelUnavailable("no route"), ModelUnavailable("no route")], then=says_each)
-    async with opened(model) as (memory, chat):
-        await rounds(memory, chat, range(1, 8))
-        assert [row.status for row in await chat.digests()] == [Status.FAILED, Status.FAILED]
-        context = await chat.context(asks(8), budget=PLENTY)
-        assert bodies(context) == [*said(1, 7), "question 8"]
-        assert context.manifest.missing == ["digest"]
-        await rounds(memory, chat, [8])
-        assert ranges(await chat.digests())[-1] == (0, 11)
-        context = await chat.context(asks(9), budget=PLENTY)
-        assert bodies(context) == [SHADOW, each(0, 11), *said(7, 8), "question 9"]
-        assert context.manifest.missing == []
-
-
 async def test_the_shadow_turn_in_other_words(store: Store) -> None:
     stage = Stage(Turns(4), LastTurns(1), Summarize(), ShadowTurn("Recap, please.", "Recap:\n{text}"))
     async with opener(store, Policy("mine", (stage,)))(Scripted(then=says_each)) as (memory, chat):
         await rounds(memory, chat, range(1, 5))
         assert bodies(await chat.context(budget=PLENTY)) == ["Recap, please.", f"Recap:\n{each(0, 5)}", *said(4, 4)]
-
-
-@pytest.mark.parametrize("wire", ["openai.chat", "openai.responses", "anthropic"])
-async def test_the_shadow_turn_in_every_wire_format(opened: Opened, wire: Wire) -> None:
-    async with opened(Scripted(then=says_each)) as (memory, chat):
-        await rounds(memory, chat, range(1, 7))
-        context = await chat.context(asks(7), budget=PLENTY, wire=wire, instructions="Be kind.")
-        assert [item["role"] for item in context.messages if item["role"] != "system"] == [
-            *["user", "assistant"] * 3,
-            "user",
-        ]
-        shown = str(context.messages)
-        assert shown.index(SHADOW) < shown.index("<7>") < shown.index("question 5") < shown.index("question 7")
-        assert "question 4" not in shown
 
 
 async def test_where_the_summary_does_not_fit_the_newest_messages_still_do(opened: Opened) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-import hitherto
 from hitherto import Call, assistant, tool_result, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
@@ -19,7 +18,6 @@ from tests.acceptance.dialogue import (
     answers,
     asks,
     bodies,
-    check_begins_with,
     fates,
     looked_up,
     opener,
@@ -72,48 +70,6 @@ async def test_the_next_time_counts_from_what_was_kept(opened: Opened) -> None:
         assert fates(context)[0] == (0, 17, Fate.DROPPED, Reason.TRIMMED)
 
 
-async def test_between_two_trims_the_start_does_not_change(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        before: hitherto.Context | None = None
-        compared = 0
-        for number in range(1, 25):
-            fired = len(await chat.digests())
-            context = await chat.context(asks(number), budget=PLENTY)
-            if before is not None:
-                check_begins_with(context, before)
-                compared += 1
-            await chat.append(*looked_up(number))
-            before = context if len(await chat.digests()) == fired else None
-        assert compared == 17
-
-
-async def test_the_log_stays_whole_and_the_past_can_be_seen(opened: Opened) -> None:
-    """ "We always keep the full raw history in our own database"."""
-    async with opened(Scripted()) as (_, chat):
-        revs = [(await chat.append(asks(number), answers(number))).rev for number in range(1, 10)]
-        log = await chat.messages()
-        assert [logged.seq for logged in log] == list(range(18))
-        assert not any(logged.erased for logged in log)
-        past = await chat.context(budget=PLENTY, at=revs[4])
-        assert len(past.messages) == 10, "before the first trim"
-        assert (await chat.rebuild(past.manifest)).request == past.request
-
-
-async def test_a_policy_without_trimming_shows_them_again(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        for number in range(1, 10):
-            await chat.append(asks(number), answers(number))
-        context = await chat.context(budget=PLENTY, policy="none")
-        assert fates(context) == [(0, 17, Fate.IN, Reason.VERBATIM)]
-
-
-async def test_a_batch_of_many_turns_is_trimmed_at_once(opened: Opened) -> None:
-    async with opened(Scripted()) as (_, chat):
-        await chat.append(*(message for number in range(1, 31) for message in looked_up(number)))
-        assert ranges(await chat.digests()) == [(0, 107)]
-        assert bodies(await chat.context(budget=PLENTY))[0] == "question 28"
-
-
 async def test_no_group_is_parted(opened: Opened) -> None:
     """A result that arrives turns later keeps its call in view, and a call that waits is not dropped."""
     async with opened(Scripted()) as (_, chat):
@@ -136,12 +92,3 @@ async def test_no_group_is_parted(opened: Opened) -> None:
         # Turns 7 to 9 would stay; the result in turn 7 belongs to a call in turn 5.
         assert ranges(await chat.digests())[-1] == (6, 7)
         assert shown == ["slow", "fast"]
-
-
-async def test_a_user_who_speaks_alone(opened: Opened) -> None:
-    """Turns are counted by user messages, whoever answers."""
-    async with opened(Scripted()) as (_, chat):
-        for number in range(1, 7):
-            await chat.append(asks(number))
-        assert ranges(await chat.digests()) == [(0, 2)]
-        assert bodies(await chat.context(budget=PLENTY)) == ["question 4", "question 5", "question 6"]

@@ -14,14 +14,13 @@ import pytest
 import hitherto
 from hitherto import sliding_window
 from hitherto.core.digests.digest import Status
-from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.digests.work import Claim, DigestJob
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Mark, TurnAt
 from hitherto.core.policy.plan import Means, plan
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.errors import DatabaseUnavailable, ModelUnavailable
+from hitherto.errors import DatabaseUnavailable
 from hitherto.other_systems.views import create_views
 from hitherto.providers.scripted.model import Gate, Scripted, items
 from hitherto.store.store import Store
@@ -125,37 +124,6 @@ async def test_rounds_3_to_8(opened: Opened) -> None:
         assert last.text == "\n".join(f"<{seq}>" for seq in range(2, 16))
 
 
-async def test_the_tables_evolution(opened: Opened) -> None:
-    """One row a round from round 3 on where every digest is quick; each built on the one before."""
-    async with opened(Scripted(then=says_each)) as (memory, chat):
-        for number in range(1, 11):
-            await round_(chat, number)
-            await memory.wait_for_digests()
-        rows = await chat.digests()
-        assert [(row.start, row.end) for row in rows] == [
-            (0, 5),
-            (0, 7),
-            (0, 9),
-            (0, 11),
-            (0, 13),
-            (2, 15),
-            (4, 17),
-            (6, 19),
-        ]
-        assert [row.base for row in rows] == [None, *(row.id for row in rows[:-1])]
-        assert all(row.generation_time_ms is not None for row in rows)
-
-
-async def test_only_new_messages_are_shown_and_none_twice(opened: Opened) -> None:
-    model = Scripted(then=says_each)
-    async with opened(model) as (memory, chat):
-        for number in range(1, 13):
-            await round_(chat, number)
-            await memory.wait_for_digests()
-    shown = [line.seq for prompt in model.calls if isinstance(prompt.task, DigestTask) for line in prompt.task.lines]
-    assert shown == list(range(24))
-
-
 async def test_content_before_the_window_leaves_though_the_model_keeps_it(opened: Opened) -> None:
     """The model never drops anything; our code does."""
     async with opened(Scripted(then=says_each)) as (memory, chat):
@@ -171,45 +139,6 @@ async def test_content_before_the_window_leaves_though_the_model_keeps_it(opened
             (0, 15, Fate.DROPPED, Reason.WINDOW),
             (16, 29, Fate.DIGESTED, Reason.SUMMARIZED),
         ]
-
-
-async def test_a_plain_text_model_gives_one_item_on_the_whole_range(opened: Opened) -> None:
-    model = Scripted(["They talk.", "They talk on."])
-    async with opened(model, model_output="text") as (memory, chat):
-        for number in range(1, 5):
-            await round_(chat, number)
-            await memory.wait_for_digests()
-        first, second = await chat.digests()
-        assert (first.text, first.items[0].sources) == ("They talk.", ((0, 5),))
-        assert (second.text, second.items[0].sources, second.base) == ("They talk on.", ((0, 7),), first.id)
-        assert "They talk." in model.calls[1].user
-
-
-async def test_a_failed_digest_leaves_the_log_and_the_next_round_tries_again(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = Scripted([says_each, ModelUnavailable("no route"), "", ""], then=says_each)
-    async with opened(model) as (memory, chat):
-        with caplog.at_level(logging.WARNING, "hitherto"):
-            for number in range(1, 7):
-                await round_(chat, number)
-                await memory.wait_for_digests()
-        ok, down, empty_, again = await chat.digests()
-        assert [row.status for row in (ok, down, empty_, again)] == [
-            Status.COMPLETED,
-            Status.FAILED,
-            Status.FAILED,
-            Status.COMPLETED,
-        ]
-        assert down.error is not None
-        assert "no route" in down.error
-        assert empty_.error is not None
-        assert "answered with nothing" in empty_.error
-        # New messages from the last completed end + 1: 6 to 11, nothing skipped and nothing twice.
-        assert again.base == ok.id
-        assert again.text == "\n".join(f"<{seq}>" for seq in range(12))
-        assert [logged.seq for logged in await chat.messages()] == list(range(12))
-    assert "Summarization failed for conv_123" in caplog.text
 
 
 async def test_log_lines(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
