@@ -28,10 +28,14 @@ TOOLS = ("--tools", str(EXAMPLES / "agent_tools.py"))
 
 
 class Service:
-    """A service at `url`, on a database."""
+    """A service at `url`, on a database. Behind the names of its clients' users stands `suffix`."""
 
-    def __init__(self, url: str, database: str, program: Program) -> None:
-        self.url, self.database, self.program = url, database, program
+    def __init__(self, url: str, database: str, program: Program, suffix: str = "") -> None:
+        self.url, self.database, self.program, self._suffix = url, database, program, suffix
+
+    def of(self, suffix: str) -> Service:
+        """The same service for other users, who share nothing with those before."""
+        return Service(self.url, self.database, self.program, suffix)
 
     async def key(
         self, tenant: str, user: str | None = None, *, rights: str = "read,write,review"
@@ -45,7 +49,7 @@ class Service:
         self, secret: str | None = None, *, user: str | None = None, agent: str | None = None
     ) -> httpx.AsyncClient:
         """Its requests have this key, and name this user and this agent."""
-        named = {"Hitherto-User": user, "Hitherto-Agent": agent}
+        named = {"Hitherto-User": user and user + self._suffix, "Hitherto-Agent": agent}
         headers = {name: quote(value) for name, value in named.items() if value is not None}
         if secret is not None:
             headers["Authorization"] = f"Bearer {secret}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
 from typing import Any
 
 import httpx2 as httpx
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter
 
 from hitherto.other_systems.session_strategies.events import EVENTS
 from hitherto.providers.scripted.model import items
+from tests.databases import Databases
 from tests.other_systems.served import AGENT, TOOLS, Service, events_of, served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
@@ -29,16 +31,35 @@ def reply(body: Body) -> Answer:
     return said(f"Of {len(body['messages'])}.")
 
 
-@pytest.fixture
-def model() -> Iterator[Endpoint]:
-    with Endpoint(reply) as endpoint:
-        yield endpoint
+_numbers = count(1)
 
 
-@pytest.fixture
-def service(database: str, model: Endpoint) -> Iterator[Service]:
-    with served(database, *TOOLS, agents=[AGENT], model=model) as found:
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint(reply) as found:
         yield found
+
+
+@pytest.fixture
+def model(endpoint: Endpoint) -> Endpoint:
+    """Nothing has been asked of it."""
+    endpoint.asked.clear()
+    endpoint.reached.clear()
+    return endpoint
+
+
+@pytest.fixture(scope="module")
+async def running(databases: Databases, endpoint: Endpoint) -> AsyncIterator[Service]:
+    name = await databases.take()
+    with served(databases.url(name), *TOOLS, agents=[AGENT], model=endpoint) as found:
+        yield found
+    await databases.give_back(name)
+
+
+@pytest.fixture
+def service(running: Service, model: Endpoint) -> Service:
+    """One for all tests here, each of which has users of its own."""
+    return running.of(f" {next(_numbers)}")
 
 
 async def ask(client: httpx.AsyncClient, prompt: str, session: str = "s", **more: Any) -> dict[str, Any]:
