@@ -18,16 +18,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.lengths import at_length, lasting
+
 PLUGIN = Path(__file__).parent / "sdk_own"
 
-FILES = [
+OF_SESSIONS = [
     "tests/memory/test_session.py",
     "tests/memory/test_session_limit.py",
-    "tests/memory/test_session_context_wrapper.py",
-    "tests/memory/test_session_persistence_sanitize.py",
     "tests/memory/test_compaction_suffix.py",
-    "tests/memory/test_compaction_model_visibility.py",
     "tests/memory/test_openai_responses_compaction_session.py",
+]
+"""What sessions promise: these run each time."""
+
+OF_RUNS = [
+    "tests/memory/test_compaction_model_visibility.py",
     "tests/sandbox/test_memory.py",
     "tests/test_agent_runner.py",
     "tests/test_agent_runner_streamed.py",
@@ -41,6 +45,7 @@ FILES = [
     "tests/test_tool_batch_failure_history.py",
     "tests/test_tool_failure_boundaries.py",
 ]
+"""What runs do with a session: these run at length."""
 
 LONGEST = 3_000
 """Seconds after which the run is given up; it takes half a minute on a quiet machine."""
@@ -53,7 +58,7 @@ def sources(pytestconfig: pytest.Config) -> Path:
     assert pytestconfig.cache is not None
     folder = pytestconfig.cache.mkdir(f"openai-agents-{release}")
     unpacked = folder / f"openai_agents-{release}"
-    if not (unpacked / FILES[0]).exists():
+    if not (unpacked / OF_SESSIONS[0]).exists():
         archive = _downloaded(release, folder)
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")
@@ -70,6 +75,7 @@ def _downloaded(release: str, folder: Path) -> Path:
     return next(folder.glob("*.tar.gz"))
 
 
+@lasting
 async def test_the_sdks_own_tests_pass_with_our_session(
     sources: Path, database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,7 +88,7 @@ async def test_the_sdks_own_tests_pass_with_our_session(
         "HITHERTO_SDK_REPORT": str(report),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "hitherto_in_sdk"]
-    command += ["-rf", "--tb=native", *FILES]
+    command += ["-rf", "--tb=native", *OF_SESSIONS, *(OF_RUNS if at_length() else [])]
 
     done = await asyncio.to_thread(
         subprocess.run, command, cwd=sources, env=environment, capture_output=True, text=True, timeout=LONGEST
@@ -92,7 +98,7 @@ async def test_the_sdks_own_tests_pass_with_our_session(
     told = json.loads(report.read_text(encoding="utf-8"))
     all_of_them = Counter(told["outcomes"].values())
     with_ours = Counter(told["outcomes"][name] for name in told["used"])
-    assert with_ours["passed"] >= 250, f"the substitution reached only {with_ours}"
+    assert with_ours["passed"] >= (250 if at_length() else 90), f"the substitution reached only {with_ours}"
     with capsys.disabled():
         sys.stdout.write(f"\nthe SDK's own tests: {_told(all_of_them)}; of these on our session: {_told(with_ours)}\n")
 
