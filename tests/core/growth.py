@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 TIMES = 4
-_LEAST, _MOST = 0.01, 4_000_000
+_LEAST, _MOST = 0.004, 4_000_000
 
 
 def growth(work: Callable[[str], object], unit: str) -> float:

@@ -34,7 +34,7 @@ MODELS: dict[Wire, str] = {
 """For each format a model whose API takes breakpoints."""
 
 few = settings(
-    max_examples=examples(15),
+    max_examples=examples(6),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

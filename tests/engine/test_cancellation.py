@@ -20,10 +20,12 @@ from hitherto.uninterrupted import uninterrupted
 from tests.conftest import SCOPE
 from tests.databases import Server
 from tests.engine.test_verbs import until_made
+from tests.lengths import examples, lasting
 from tests.patience import PATIENCE
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@lasting
+@pytest.mark.parametrize("seed", range(1, examples(1) + 1))
 async def test_appends_and_contexts_cancelled_at_random(database: str, seed: int) -> None:
     """They are given about as long as they take here, and longer where all of a round were cancelled."""
     chance = random.Random(seed)

@@ -172,7 +172,7 @@ _texts = st.one_of(
 
 
 @lasting
-@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(_texts, min_size=1, max_size=12), budget=st.integers(90, 900), data=st.data())
 async def test_pages_have_every_message_once(store: Store, texts: list[str], budget: int, data: st.DataObject) -> None:
     async with open_on(store, worker=False) as memory:
@@ -184,7 +184,7 @@ async def test_pages_have_every_message_once(store: Store, texts: list[str], bud
 
 
 @lasting
-@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(budget=st.integers(1, 120), text=_texts)
 async def test_no_budget_is_exceeded_however_small(store: Store, budget: int, text: str) -> None:
     async with open_on(store, worker=False) as memory:
@@ -267,29 +267,42 @@ async def test_only_of_its_own_conversation(opened: Opened) -> None:
             await memory.conversation("another", scope=SCOPE).expand(row.id)
 
 
-@pytest.mark.parametrize("id", [0, -1, 999_999, 10**30])
-async def test_an_unknown_digest(opened: Opened, id: int) -> None:
+async def test_an_unknown_digest(opened: Opened) -> None:
+    cases: list[Any] = [0, -1, 999_999, 10**30]
     async with opened(Scripted()) as (memory, chat):
-        await rounds(memory, chat, (1,))
-        with pytest.raises(NotFound, match=f"no digest {id} "):
-            await chat.expand(id)
+        for number in cases:
+            await rounds(memory, chat, (1,))
+            with pytest.raises(NotFound, match=f"no digest {number} "):
+                await chat.expand(number)
 
 
-@pytest.mark.parametrize(
-    "what",
-    [None, "3", 2.5, True, {"start": 0, "end": 1}, (), (1,), (3, 1), (-1, 2), ("0", 1), (0, 1, -1), (0, 1, 2, 3)],
-)
-async def test_what_is_nothing_to_expand(opened: Opened, what: Any) -> None:
+async def test_what_is_nothing_to_expand(opened: Opened) -> None:
+    cases: list[Any] = [
+        None,
+        "3",
+        2.5,
+        True,
+        {"start": 0, "end": 1},
+        (),
+        (1,),
+        (3, 1),
+        (-1, 2),
+        ("0", 1),
+        (0, 1, -1),
+        (0, 1, 2, 3),
+    ]
     async with opened(Scripted()) as (_, chat):
-        with pytest.raises(InvalidInput, match=r"give a digest.*\(first, last\)"):
-            await chat.expand(what)
+        for what in cases:
+            with pytest.raises(InvalidInput, match=r"give a digest.*\(first, last\)"):
+                await chat.expand(what)
 
 
-@pytest.mark.parametrize("budget", [0, -5, 2.5, True, None])
-async def test_what_is_no_budget(opened: Opened, budget: Any) -> None:
+async def test_what_is_no_budget(opened: Opened) -> None:
+    cases: list[Any] = [0, -5, 2.5, True, None]
     async with opened(Scripted()) as (_, chat):
-        with pytest.raises(InvalidBudget, match="budget"):
-            await chat.expand((0, 1), budget=budget)
+        for budget in cases:
+            with pytest.raises(InvalidBudget, match="budget"):
+                await chat.expand((0, 1), budget=budget)
 
 
 # What is shown is data

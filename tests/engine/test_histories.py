@@ -47,7 +47,7 @@ async def memory(store: Store) -> AsyncIterator[Memory]:
 
 
 @lasting
-@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, max_size=14))
 async def test_2_3_12_histories(memory: Memory, history: list[tuple[int, tuple[Any, ...]]]) -> None:
     name = f"h{next(_names)}"

@@ -161,7 +161,7 @@ async def grown(memory: Memory, log: Log, policy: Policy, pops: int) -> hitherto
 
 
 HISTORIES = {"log": logs(max_turns=6), "policy": policies(native=False), "pops": st.integers(0, 3)}
-MANY = settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @lasting

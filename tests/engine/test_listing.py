@@ -43,7 +43,7 @@ async def test_a_list_has_pages(memory: Memory) -> None:
 
 
 @lasting
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(5))
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=30), st.integers(1, 4))
 async def test_no_page_shows_one_twice_however_they_move(moves: list[tuple[int, bool]], limit: int) -> None:
     """And what is not written to meanwhile is shown."""

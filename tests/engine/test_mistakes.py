@@ -148,20 +148,18 @@ async def test_a_model_without_a_key(given: dict[str, Any], told: bool, caplog: 
     assert ("Set HITHERTO_MODEL_KEY" in caplog.text) is told
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+async def test_an_argument_of_another_kind(memory: Memory) -> None:
+    cases: list[tuple[Any, ...]] = [
         ({"incoming": 5}, "incoming is 5; give a text, a message such as user"),
         ({"instructions": ["Be brief."]}, r"instructions is \['Be brief.'\]; give a text"),
         ({"model": 7}, "model is 7; give a text"),
         ({"at": "2026-01-01"}, "at is '2026-01-01'; give the number of a revision"),
         ({"incoming": [[user("one")]]}, "a message is a mapping and this is list"),
-    ],
-)
-async def test_an_argument_of_another_kind(memory: Memory, given: dict[str, Any], says: str) -> None:
-    chat = memory.conversation("kinds", scope=SCOPE)
-    with pytest.raises((InvalidInput, InvalidMessage), match=says):
-        await chat.context(**given)
+    ]
+    for given, says in cases:
+        chat = memory.conversation("kinds", scope=SCOPE)
+        with pytest.raises((InvalidInput, InvalidMessage), match=says):
+            await chat.context(**given)
 
 
 async def test_a_list_of_messages(memory: Memory) -> None:

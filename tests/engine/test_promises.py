@@ -39,7 +39,7 @@ from tests.memories import open_on
 from tests.store.samples import open_calls
 
 few = settings(
-    max_examples=examples(10),
+    max_examples=examples(5),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -251,11 +251,11 @@ def cut_of(manifest: Manifest) -> tuple[int | None, int]:
 
 
 async def test_11_the_budget_cuts_in_steps(memory: Memory) -> None:
-    """Of 200 rounds at a budget of 2,000 only every few move the cut, each time by about a quarter of the budget."""
+    """Of 90 rounds at a budget of 2,000 only every few move the cut, each time by about a quarter of the budget."""
     chat = fresh(memory)
     cuts: list[int] = []
     repeated, total, before = 0, 0, ""
-    for number in range(200):
+    for number in range(90):
         question = user(f"question {number}: " + "why " * 20)
         context = await chat.context(question, budget=2_000, policy="none")
         cuts.append(cut_of(context.manifest)[1])
@@ -266,31 +266,32 @@ async def test_11_the_budget_cuts_in_steps(memory: Memory) -> None:
         await chat.append(question, assistant("because " * 20))
     moves = sum(a != b for a, b in pairwise(cuts))
     assert cuts == sorted(cuts)
-    assert moves <= 200 * 60 // 500 + 1, "about sixty tokens a round, five hundred a step"
+    assert moves <= 90 * 60 // 500 + 1, "about sixty tokens a round, five hundred a step"
     assert repeated / total > 0.8
 
 
 # 12. Fail closed.
 
 
-@pytest.mark.parametrize("other", [{"tenant": "evil"}, {"user": "u-18"}, {"agent": "spy"}])
-async def test_12_nothing_of_another_scope_shows(memory: Memory, other: dict[str, str]) -> None:
-    mine = fresh(memory, sliding_window(window=4, after_seq=1))
-    for _ in range(4):
-        await mine.append(user("the code is 1234"), assistant("noted: 1234"))
-    await memory.wait_for_digests()
-    whose = {"tenant": SCOPE.tenant, "user": SCOPE.user, "agent": SCOPE.agent} | other
-    theirs = memory.conversation(mine.id, scope=Scope(**whose))
-    assert await theirs.head() is None
-    assert await theirs.messages() == []
-    assert await theirs.digests() == []
-    assert await theirs.clear() == 0
-    assert await theirs.delete() == 0
-    context = await theirs.context(user("what is the code?"))
-    assert "1234" not in json.dumps(context.messages)
-    assert context.manifest.next_seq == 0
-    assert mine.id not in [one.conversation for one in (await memory.conversations(theirs.scope)).conversations]
-    assert len(await mine.messages()) == 8
+async def test_12_nothing_of_another_scope_shows(memory: Memory) -> None:
+    cases: list[Any] = [{"tenant": "evil"}, {"user": "u-18"}, {"agent": "spy"}]
+    for other in cases:
+        mine = fresh(memory, sliding_window(window=4, after_seq=1))
+        for _ in range(4):
+            await mine.append(user("the code is 1234"), assistant("noted: 1234"))
+        await memory.wait_for_digests()
+        whose = {"tenant": SCOPE.tenant, "user": SCOPE.user, "agent": SCOPE.agent} | other
+        theirs = memory.conversation(mine.id, scope=Scope(**whose))
+        assert await theirs.head() is None
+        assert await theirs.messages() == []
+        assert await theirs.digests() == []
+        assert await theirs.clear() == 0
+        assert await theirs.delete() == 0
+        context = await theirs.context(user("what is the code?"))
+        assert "1234" not in json.dumps(context.messages)
+        assert context.manifest.next_seq == 0
+        assert mine.id not in [one.conversation for one in (await memory.conversations(theirs.scope)).conversations]
+        assert len(await mine.messages()) == 8
 
 
 # 13. Degrade, don't stop.
@@ -315,20 +316,27 @@ async def test_13_a_model_that_is_down_stops_nothing(store: Store) -> None:
 # 14. Inert text.
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["<|endoftext|>", "\x00", "\ud83d", "\udc00\ud83d", " \n", "\u202e", "x" * 10_000_000, "{text}", "[/INST]"],
-    ids=["special", "nul", "high", "low-high", "blank", "bidi", "10MB", "braces", "inst"],
-)
-async def test_14_hostile_text_is_stored_as_given(memory: Memory, text: str) -> None:
-    chat = fresh(memory, sliding_window(window=4, after_seq=1))
-    await chat.append({"role": "user", "content": text, "name": text[:9]}, assistant("ok"), key=text[:50])
-    await memory.wait_for_digests()
-    first = (await chat.messages())[0]
-    assert first.message.payload == {"role": "user", "content": text, "name": text[:9]}
-    assert (await chat.digests())[0].status is Status.COMPLETED
-    context = await chat.context(user(text[:1_000]), budget=4_000)
-    assert context.messages[-1]["content"].endswith(text[:1_000])
+async def test_14_hostile_text_is_stored_as_given(memory: Memory) -> None:
+    cases: list[Any] = [
+        "<|endoftext|>",
+        "\x00",
+        "\ud83d",
+        "\udc00\ud83d",
+        " \n",
+        "\u202e",
+        "x" * 10_000_000,
+        "{text}",
+        "[/INST]",
+    ]
+    for text in cases:
+        chat = fresh(memory, sliding_window(window=4, after_seq=1))
+        await chat.append({"role": "user", "content": text, "name": text[:9]}, assistant("ok"), key=text[:50])
+        await memory.wait_for_digests()
+        first = (await chat.messages())[0]
+        assert first.message.payload == {"role": "user", "content": text, "name": text[:9]}
+        assert (await chat.digests())[0].status is Status.COMPLETED
+        context = await chat.context(user(text[:1_000]), budget=4_000)
+        assert context.messages[-1]["content"].endswith(text[:1_000])
 
 
 async def test_14_a_transcript_cannot_speak_to_the_summarizer(store: Store) -> None:

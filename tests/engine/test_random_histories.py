@@ -119,7 +119,7 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
 
 
 quick = settings(
-    max_examples=examples(15),
+    max_examples=examples(7),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -127,7 +127,7 @@ quick = settings(
 
 
 @lasting
-@settings(quick, max_examples=examples(25))
+@settings(quick, max_examples=examples(12))
 @given(
     items=logs(),
     governing=st.lists(any_policy, min_size=1, max_size=3),

@@ -184,11 +184,12 @@ async def test_items_put_in_the_place_of_all_are_cut_too(memory: Memory, added: 
     assert list(map(text, await session.get_items())) == ["word"]
 
 
-@pytest.mark.parametrize("budget", [0, -1, True, "8000", 8_000.0])
-async def test_what_is_no_budget_is_refused(memory: Memory, budget: Any) -> None:
-    for make in SESSIONS.values():
-        with pytest.raises(InvalidBudget, match="budget is"):
-            make(memory, budget=budget)
+async def test_what_is_no_budget_is_refused(memory: Memory) -> None:
+    cases: list[Any] = [0, -1, True, "8000", 8_000.0]
+    for budget in cases:
+        for make in SESSIONS.values():
+            with pytest.raises(InvalidBudget, match="budget is"):
+                make(memory, budget=budget)
 
 
 async def test_tokens_are_counted_as_the_model_counts_them(memory: Memory) -> None:
@@ -264,7 +265,7 @@ async def test_automatic_compaction_replaces_what_the_model_saw_and_no_more(memo
 
 @pytest.mark.parametrize("name", ["plain", "trimming", "summarizing", "compacting"])
 @lasting
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(4))
 @given(log=logs(wire="openai.responses", max_turns=8), budget=st.integers(1, 2_000))
 async def test_whatever_the_history_the_items_fit_and_are_the_newest(
     databases: Databases, name: str, log: tuple[str, list[list[Item]]], budget: int

@@ -38,7 +38,7 @@ class ConversationInfo:
 
 
 @lasting
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(8))
 @given(st.lists(steps, max_size=25))
 async def test_a_session_shows_what_a_list_would(databases: Databases, history: list[tuple[str, Any]]) -> None:
     async with open_on(await databases.store()) as memory:
@@ -87,7 +87,7 @@ MAKE: dict[str, Any] = {
 
 @lasting
 @pytest.mark.parametrize("name", list(MAKE))
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(6))
 @given(log=logs(wire="openai.responses"))
 async def test_no_strategy_parts_a_call_from_its_result(
     databases: Databases, name: str, log: tuple[str, list[list[Item]]]

@@ -73,24 +73,20 @@ async def test_a_negative_settings_limit_is_refused_when_the_session_is_made(mem
         HithertoSession("trip", memory, scope=SCOPE, session_settings={"limit": -1})
 
 
-@pytest.mark.parametrize(
-    ("bad", "error"),
-    [
+async def test_a_batch_with_an_unusable_item_is_not_written_at_all(session: HithertoSession) -> None:
+    cases: list[tuple[Any, ...]] = [
         ({"type": "nonsense"}, InvalidMessage),
         ({"role": "wizard", "content": "?"}, InvalidMessage),
         ({"role": "user", "content": object()}, InvalidMessage),
         ("hello", InvalidMessage),
         (None, InvalidMessage),
         ({"type": "function_call_output", "call_id": "nobody", "output": "?"}, InvalidBatch),
-    ],
-)
-async def test_a_batch_with_an_unusable_item_is_not_written_at_all(
-    session: HithertoSession, bad: Any, error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        await session.add_items([*ITEMS, bad])
-    assert await session.get_items() == []
-    assert await session.messages() == []
+    ]
+    for bad, error in cases:
+        with pytest.raises(error):
+            await session.add_items([*ITEMS, bad])
+        assert await session.get_items() == []
+        assert await session.messages() == []
 
 
 async def test_a_popped_item_stays_in_the_log(session: HithertoSession) -> None:
@@ -147,9 +143,8 @@ async def test_a_closed_session_refuses_everything(memory: Memory, session: Hith
     assert (await memory.conversations(SCOPE)).conversations == ()  # the memory is not the session's to close
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "says"),
-    [
+async def test_a_session_that_could_not_work_is_not_made(memory: Memory) -> None:
+    cases: list[tuple[Any, ...]] = [
         ({"scope": None}, InvalidScope, "scope is None"),
         ({"scope": "acme"}, InvalidScope, "scope is 'acme'"),
         ({"policy": "nonsense"}, InvalidPolicy, "nonsense"),
@@ -159,14 +154,11 @@ async def test_a_closed_session_refuses_everything(memory: Memory, session: Hith
         ({"wait": float("inf")}, InvalidInput, "wait is inf"),
         ({"wait": 10**400}, InvalidInput, "wait is 1000"),
         ({"session_id": ""}, InvalidScope, "session_id is ''"),
-    ],
-)
-async def test_a_session_that_could_not_work_is_not_made(
-    memory: Memory, options: Item, error: type[Exception], says: str
-) -> None:
-    arguments: Item = {"session_id": "trip", "memory": memory, "scope": SCOPE, **options}
-    with pytest.raises(error, match=says):
-        HithertoSession(**arguments)
+    ]
+    for options, error, says in cases:
+        arguments: Item = {"session_id": "trip", "memory": memory, "scope": SCOPE, **options}
+        with pytest.raises(error, match=says):
+            HithertoSession(**arguments)
 
 
 async def test_items_that_the_sdk_sealed_come_back_as_they_were(session: HithertoSession) -> None:

@@ -37,18 +37,18 @@ def columns(contents: Sequence[str], vectors: Mapping[int, Sequence[float]] | No
     )
 
 
-async def shares_shown(*, behind: int = 0, answers: int = 0) -> tuple[float, float]:
+async def shares_shown(*, behind: int = 0, answers: int = 0, every: int = 1) -> tuple[float, float]:
     """Of the labeled repetitions and changes, the share whose known fact a model is shown: by words, and by words and
-    vectors. What is known are the first sentences of all pairs. The second one is in a user's message, at its end
-    behind so many unrelated sentences; BESIDE other messages of users are one unrelated sentence each, and so many
-    answers of the assistant are LONG unrelated sentences each."""
+    vectors. `every`: 2 for every second pair. What is known are the first sentences of all pairs.
+    The second one is in a user's message, at its end behind so many unrelated sentences; BESIDE other messages of users
+    are one unrelated sentence each, and so many answers of the assistant are LONG unrelated sentences each."""
     pairs, embedder = labeled_pairs(), Wordllama()
     contents = list(dict.fromkeys(one.one for one in pairs))
     of_facts = (await embedder.documents(contents)).vectors.tolist()
     known = columns(contents, dict(enumerate(of_facts)))
     own, single = np.ones(len(contents), np.bool_), np.zeros(len(contents), np.bool_)
     unrelated = cycle([one.other for one in pairs if one.label == "unrelated"])
-    wanted = [one for one in pairs if one.label in ("repetition", "change")]
+    wanted = [one for one in pairs if one.label in ("repetition", "change")][::every]
     by_words = by_meaning = 0
     for pair in wanted:
         users = [" ".join([*islice(unrelated, behind), pair.other]), *islice(unrelated, BESIDE)]

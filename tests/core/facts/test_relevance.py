@@ -14,6 +14,7 @@ from hitherto.core.facts.known import MOST_SHOWN, known_facts_to_show, pieces
 from hitherto.core.facts.relevance import FactColumns, most_relevant_first, relevance_of
 from hitherto.core.recall.terms import question_terms
 from tests.core.facts.fact_columns import columns, shares_shown
+from tests.lengths import at_length, lasting
 
 few = settings(max_examples=40, deadline=None)
 
@@ -94,9 +95,10 @@ class TestShownToAModel:
         many = shown(known, ["All those bees."], single=range(50))
         assert many[:10] == list(range(40, 50)), "the newest ten"
 
+    @lasting
     async def test_meanings_find_what_has_other_words(self) -> None:
         """Of the labeled repetitions and changes, beside long answers of an assistant."""
-        by_words, by_meaning = await shares_shown(answers=3)
+        by_words, by_meaning = await shares_shown(answers=3, every=1 if at_length() else 2)
         assert by_words >= 0.93
         assert by_meaning >= 0.97
 

@@ -120,7 +120,7 @@ async def settled_after(chat: Conversation, memory: hitherto.Memory, batch: list
 
 @lasting
 @pytest.mark.parametrize("kept", sorted(KEEPS))
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), log=logs(max_turns=8))
 async def test_a_single_stage(databases: Databases, kept: str, data: st.DataObject, log: Log) -> None:
     """Due exactly when enough is in view, over exactly what the keep leaves out, and never an empty range."""
@@ -144,7 +144,7 @@ async def test_a_single_stage(databases: Databases, kept: str, data: st.DataObje
 
 
 @lasting
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(log=chats(max_turns=12), threshold=st.integers(2, 9), data=st.data())
 async def test_chunks_in_plain_rounds(
     databases: Databases, log: list[list[dict[str, Any]]], threshold: int, data: st.DataObject

@@ -43,13 +43,12 @@ class TestAdding:
         assert (second.id, second.new) == (first.id, False)
         assert [found.content for found in await facts.list()] == ["Played the cello."]
 
-    @pytest.mark.parametrize(
-        "content", ["", " ", "\n\t", "...", "?!", "\u2026", "\u200b\u202e", "\x00", 7, None, b"bytes", ["x"]]
-    )
-    async def test_content_that_says_nothing_is_refused(self, facts: Facts, content: Any) -> None:
-        with pytest.raises(InvalidFact, match="fact"):
-            await facts.add(content)
-        assert await facts.list(state=None) == []
+    async def test_content_that_says_nothing_is_refused(self, facts: Facts) -> None:
+        cases: list[Any] = ["", " ", "\n\t", "...", "?!", "\u2026", "\u200b\u202e", "\x00", 7, None, b"bytes", ["x"]]
+        for content in cases:
+            with pytest.raises(InvalidFact, match="fact"):
+                await facts.add(content)
+            assert await facts.list(state=None) == []
 
     async def test_content_that_is_far_too_long_is_refused(self, facts: Facts) -> None:
         for length in (LONGEST_FACT + 1, 10 * LONGEST_FACT + 1, 1_000_000):
@@ -85,13 +84,14 @@ class TestAdding:
         found = await one(facts, number)
         assert (found.category, json.loads(found.metadata)) == (kept, metadata)
 
-    @pytest.mark.parametrize("category", ["", "  ", 7, b"hobby"])
-    async def test_what_is_no_category_is_refused(self, facts: Facts, category: Any) -> None:
-        with pytest.raises(InvalidFact, match="hobby"):
-            await facts.add("Was vegan.", category=category)
-        with pytest.raises(InvalidFact):
-            await facts.list(category=category)
-        assert await facts.list(state=None) == []
+    async def test_what_is_no_category_is_refused(self, facts: Facts) -> None:
+        cases: list[Any] = ["", "  ", 7, b"hobby"]
+        for category in cases:
+            with pytest.raises(InvalidFact, match="hobby"):
+                await facts.add("Was vegan.", category=category)
+            with pytest.raises(InvalidFact):
+                await facts.list(category=category)
+            assert await facts.list(state=None) == []
 
     async def test_categories_of_the_applications_own(self, store: Store) -> None:
         async with opened(store, **CITIES) as memory:

@@ -15,7 +15,7 @@ from hitherto.engine.facts import learn
 from hitherto.errors import DatabaseUnavailable
 from hitherto.store.store import Store
 from tests.acceptance.family import ANA, ROSA, Says, dialogue, fact, opened, redigested, sources
-from tests.engine.facts.reviewing import CELLO, CITIES
+from tests.engine.facts.reviewing import CELLO
 
 CITY = "current city"
 TURIN = Says("Mum lives in Turin.", "other", "Lives in Turin.")
@@ -38,19 +38,6 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[o
         return made
 
     monkeypatch.setattr(DigestMaker, "make", make)
-
-
-class TestOneValueAtATime:
-    async def test_values_from_before_the_category_was_declared(self, store: Store) -> None:
-        several = {"fact_categories": CITIES["fact_categories"]}
-        async with opened(store, STILL, GENOA, **several) as memory:
-            await dialogue(memory, "a", STILL.text)
-            await dialogue(memory, "b", GENOA.text)
-            assert len(await current(memory)) == 2
-        await store.open()
-        async with opened(store, STILL, GENOA, **CITIES) as memory:
-            await dialogue(memory, "c", STILL.text)
-            assert await current(memory) == [("Lives in Turin.", CITY)]
 
 
 class TestMeanwhile:

@@ -298,7 +298,7 @@ async def play(store: Store, tenant: str, history: Sequence[tuple[Any, int, tupl
 
 
 few = settings(
-    max_examples=examples(10),
+    max_examples=examples(5),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -345,7 +345,7 @@ async def informed(databases: Databases, sizes: Sequence[int], **given: Any) -> 
 
 @pytest.mark.parametrize("embedder", ["none", "wordllama"])
 @lasting
-@settings(few, max_examples=examples(6))
+@settings(few, max_examples=examples(3))
 @given(
     sizes=lengths,
     dialogue=st.lists(st.tuples(topics, st.integers(1, 60), st.integers(1, 60)), min_size=3, max_size=14),
@@ -387,7 +387,7 @@ async def test_11_contexts_begin_alike_between_firings_and_cuts(
 
 
 @lasting
-@settings(few, max_examples=examples(10))
+@settings(few, max_examples=examples(5))
 @given(
     sizes=lengths,
     rounds=st.integers(0, 30),
@@ -415,7 +415,7 @@ async def test_11_what_is_chosen_moves_nothing(
 
 
 @lasting
-@settings(few, max_examples=examples(10))
+@settings(few, max_examples=examples(5))
 @given(
     contents=st.lists(st.one_of(st.text(max_size=60), st.sampled_from(HOSTILE)), min_size=1, max_size=5),
     categories=st.lists(st.one_of(st.text(max_size=60), st.sampled_from(HOSTILE)), min_size=5, max_size=5),

@@ -150,7 +150,7 @@ times = st.datetimes(datetime(2, 1, 2), datetime(9998, 12, 30), timezones=st.jus
 
 
 @lasting
-@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.none() | times, min_size=1, max_size=12))
 async def test_any_times_in_any_order(store: Store, said: list[datetime | None]) -> None:
     async with open_on(store, worker=False) as memory:

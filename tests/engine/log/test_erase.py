@@ -209,7 +209,7 @@ async def test_a_replay_writes_nothing(memory: Memory) -> None:
 
 
 @lasting
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(4))
 @given(st.data())
 async def test_contexts_stay_whole_whatever_is_erased(databases: Databases, data: st.DataObject) -> None:
     """Every message with one fate, calls with their results, and nothing of what was erased. Of the contexts that are
@@ -357,9 +357,10 @@ async def test_an_erasure_that_was_cut_off_goes_on(memory: Memory, store: Store)
     assert await kept_of(memory, SCOPE.tenant) == {SCOPE.user: (1, 0, 0)}
 
 
-@pytest.mark.parametrize("names", [("", "u"), ("t", ""), (None, "u"), ("t", None), ("t", 7)])
-async def test_who_cannot_be_erased(memory: Memory, names: Any) -> None:
-    with pytest.raises(InvalidScope):
-        await memory.erase_user(*names)
-    with pytest.raises(InvalidScope):
-        await memory.erase_tenant("")
+async def test_who_cannot_be_erased(memory: Memory) -> None:
+    cases: list[Any] = [("", "u"), ("t", ""), (None, "u"), ("t", None), ("t", 7)]
+    for names in cases:
+        with pytest.raises(InvalidScope):
+            await memory.erase_user(*names)
+        with pytest.raises(InvalidScope):
+            await memory.erase_tenant("")

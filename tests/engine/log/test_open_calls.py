@@ -19,6 +19,7 @@ from hitherto.errors import BudgetExceeded, InvalidBatch
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.engine.validity import assert_whole
+from tests.lengths import examples, lasting
 from tests.memories import open_on
 from tests.postgres.asking import rows
 from tests.store.samples import open_calls
@@ -101,7 +102,8 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lasting
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     taken=st.lists(steps, min_size=5, max_size=25),
     policy=st.sampled_from([none(), sliding_window(), rolling(threshold=6, keep_last=2)]),

@@ -53,7 +53,7 @@ async def shown(chat: Conversation) -> Any:
 
 
 @lasting
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(5))
 @given(
     st.lists(st.sampled_from(["plain", "tools", "pending", "unanswered"]), min_size=1, max_size=12),
     st.data(),

@@ -38,7 +38,7 @@ async def lives(memory: Memory, scope: Scope = SCOPE, id: str = "c") -> list[tim
 
 
 @lasting
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(4))
 @given(setting=st.none() | st.integers(1, 9).map(lambda days: days * DAY), tenant=SOME, agent=SOME, own=SOME)
 async def test_the_nearest_rule_counts(
     setting: timedelta | None, tenant: timedelta | None, agent: timedelta | None, own: timedelta | None
@@ -82,19 +82,20 @@ async def test_what_is_due_is_erased_in_the_background(memory: Memory) -> None:
     assert not (await memory.conversation("c", scope=beside).messages())[0].erased
 
 
-@pytest.mark.parametrize("ttl", [-DAY, 36_501 * DAY, 60, "1 week"])
-async def test_a_ttl_that_is_none(memory: Memory, ttl: Any) -> None:
-    chat = memory.conversation("c", scope=SCOPE)
-    for refused in (
-        chat.configure(ttl=ttl),
-        memory.configure_agent(tenant="t", agent="a", ttl=ttl),
-        memory.configure_tenant(tenant="t", ttl=ttl),
-    ):
-        with pytest.raises(InvalidInput, match="give a timedelta"):
-            await refused
-    with pytest.raises(InvalidScope):
-        await memory.configure_tenant(tenant="", ttl=DAY)
-    assert await chat.head() is None
+async def test_a_ttl_that_is_none(memory: Memory) -> None:
+    cases: list[Any] = [-DAY, 36_501 * DAY, 60, "1 week"]
+    for ttl in cases:
+        chat = memory.conversation("c", scope=SCOPE)
+        for refused in (
+            chat.configure(ttl=ttl),
+            memory.configure_agent(tenant="t", agent="a", ttl=ttl),
+            memory.configure_tenant(tenant="t", ttl=ttl),
+        ):
+            with pytest.raises(InvalidInput, match="give a timedelta"):
+                await refused
+        with pytest.raises(InvalidScope):
+            await memory.configure_tenant(tenant="", ttl=DAY)
+        assert await chat.head() is None
 
 
 async def test_a_setting_of_zero_keeps_for_ever() -> None:

@@ -169,9 +169,8 @@ class TestAmongWhat:
         assert await found(memory, "tea", limit=1) == (await found(memory, "tea"))[:1]
         assert await found(memory, "tea", min_score=1.0) == []
 
-    @pytest.mark.parametrize(
-        ("options", "says"),
-        [
+    async def test_what_cannot_be_asked_is_refused(self, memory: Memory) -> None:
+        cases: list[tuple[Any, ...]] = [
             ({"limit": 0}, "limit is 0"),
             ({"limit": True}, "limit is True"),
             ({"limit": 100_000}, "limit is 100000"),
@@ -181,13 +180,11 @@ class TestAmongWhat:
             ({"after": datetime(2026, 1, 1)}, "no time with a zone"),
             ({"conversation": ""}, "conversation is ''"),
             ({"question": None}, "give a text"),
-        ],
-        ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-    )
-    async def test_what_cannot_be_asked_is_refused(self, memory: Memory, options: dict[str, Any], says: str) -> None:
-        asked: dict[str, Any] = {"question": "tea", "scope": SCOPE, **options}
-        with pytest.raises(InvalidInput, match=says):
-            await memory.recall(**asked)
+        ]
+        for options, says in cases:
+            asked: dict[str, Any] = {"question": "tea", "scope": SCOPE, **options}
+            with pytest.raises(InvalidInput, match=says):
+                await memory.recall(**asked)
 
     async def test_there_is_no_recall_without_a_scope(self, memory: Memory) -> None:
         with pytest.raises(InvalidScope):
@@ -217,39 +214,28 @@ ODD = {
 
 
 class TestBadInput:
-    @pytest.mark.parametrize("question", ODD.values(), ids=ODD.keys())
-    async def test_any_question_is_a_question(self, memory: Memory, question: str) -> None:
-        """It finds what it finds; it is never an error, and never a statement."""
-        await said(
-            memory, "the cat is called Miso", "猫叫味噌", "我们上次说了猫", "🐱 is an emoji", "החתול ישן", "القطة نائمة"
-        )
-        await memory.wait_for_index()
-        assert len((await memory.recall(question, scope=SCOPE)).hits) <= 10
-        assert len(await memory.conversation("c", scope=SCOPE).messages()) == 6
+    SAID = ("the cat is called Miso", "猫叫味噌", "我们上次说了猫", "🐱 is an emoji", "החתול ישן", "القطة نائمة")
 
-    @pytest.mark.parametrize(
-        ("question", "text"),
-        [
-            ("上次", "我们上次说了猫"),
-            ("猫叫什么", "猫叫味噌"),
-            ("🐱", "🐱 is an emoji"),
-            ("החתול", "החתול ישן"),
-            ("القطة", "القطة نائمة"),
-        ],
-    )
-    async def test_every_script_is_found_by_its_words(self, opened: Opened, question: str, text: str) -> None:
+    async def test_any_question_is_a_question(self, memory: Memory) -> None:
+        """It finds what it finds; it is never an error, and never a statement."""
+        await said(memory, *self.SAID)
+        await memory.wait_for_index()
+        for name, question in ODD.items():
+            assert len((await memory.recall(question, scope=SCOPE)).hits) <= 10, name
+            assert len(await memory.conversation("c", scope=SCOPE).messages()) == 6, name
+
+    async def test_every_script_is_found_by_its_words(self, opened: Opened) -> None:
         async with opened(embedder="none") as memory:
-            await said(
-                memory,
-                "the cat is called Miso",
-                "猫叫味噌",
-                "我们上次说了猫",
-                "🐱 is an emoji",
-                "החתול ישן",
-                "القطة نائمة",
-            )
+            await said(memory, *self.SAID)
             await memory.wait_for_index()
-            assert (await found(memory, question))[0] == text
+            for question, text in (
+                ("上次", "我们上次说了猫"),
+                ("猫叫什么", "猫叫味噌"),
+                ("🐱", "🐱 is an emoji"),
+                ("החתול", "החתול ישן"),
+                ("القطة", "القطة نائمة"),
+            ):
+                assert (await found(memory, question))[0] == text
 
     @pytest.mark.parametrize(
         "odd",

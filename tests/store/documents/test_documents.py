@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -133,9 +132,8 @@ class TestDocument:
         assert await titles(store, namespace="b") == ["Letter"]
         assert await titles(store, namespace="b", doc_type="note") == []
 
-    @pytest.mark.parametrize(
-        ("criteria", "there"),
-        [
+    async def test_metadata_are_found_by_equal_values(self, store: Store) -> None:
+        cases: list[tuple[Any, ...]] = [
             ({}, True),
             ({"tags": "soup"}, True),
             ({"tags": "bread", "rank": 1}, True),
@@ -153,10 +151,7 @@ class TestDocument:
             ({"by": {}}, False),
             ({"tags": "soup", "other": 1}, False),
             ({"other": None}, False),
-        ],
-    )
-    async def test_metadata_are_found_by_equal_values(
-        self, store: Store, criteria: Mapping[str, object], there: bool
-    ) -> None:
-        await store.documents.keep(SCOPE, NOTE)
-        assert await titles(store, metadata=criteria) == (["Meals"] if there else [])
+        ]
+        for criteria, there in cases:
+            await store.documents.keep(SCOPE, NOTE)
+            assert await titles(store, metadata=criteria) == (["Meals"] if there else [])

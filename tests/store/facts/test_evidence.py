@@ -10,9 +10,7 @@ import pytest
 from hitherto.core.facts.fact import RepeatedFact
 from hitherto.core.scope import THE_USER
 from hitherto.store.store import Store
-from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
-    DELETE,
     MUM,
     current_contents,
     fact_of,
@@ -56,38 +54,10 @@ class TestFactEvidence:
         await learn(store, "d", repeated=[RepeatedFact(fact=made, seqs=(0,), confidence=0.6)])
         assert [one.said_at for one in (await fact_of(store, made)).evidence] == [may, june]
 
-    async def test_nothing_happens_to_facts_of_others(self, store: Store) -> None:
-        elsewhere = {
-            "user": replace(SCOPE, user="another"),
-            "agent": replace(SCOPE, agent="another"),
-            "tenant": replace(SCOPE, tenant="another"),
-        }
-        for scope in elsewhere.values():
-            await learned(store, "Swims.", "Sings.", scope=scope)
-        before = [await facts_snapshot(store, scope) for scope in elsewhere.values()]
-        await learned(store, "Swims.", "Sings.")
-        await take_back(store, "c", 1)
-        await write(store, "c", erase=((0, 0),))
-        await delete(store, facts=True)
-        await learned(store, "Fences.")
-        await delete(store)
-        assert [await facts_snapshot(store, scope) for scope in elsewhere.values()] == before
-
     async def test_a_clear_leaves_facts(self, store: Store) -> None:
         await learned(store, "Swims.", "Sings.")
         before = await facts_snapshot(store, SCOPE)
         await clear(store, "c")
-        assert await facts_snapshot(store, SCOPE) == before
-
-    async def test_evidence_of_what_was_deleted_comes_to_nothing(self, store: Store) -> None:
-        """Whatever becomes of the messages, a fact that a person deleted stays deleted."""
-        made, other = await learned(store, "Swims.", "Sings.")
-        for number in (made, other):
-            await store.facts.change(SCOPE, number, DELETE)
-        before = await facts_snapshot(store, SCOPE)
-        await take_back(store, "c", 1)
-        await write(store, "c", erase=((0, 0),))
-        await delete(store, facts=True)
         assert await facts_snapshot(store, SCOPE) == before
 
     @pytest.mark.parametrize("now", [THE_USER, "dad"], ids=["himself", "another"])

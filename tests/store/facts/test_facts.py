@@ -23,12 +23,11 @@ from hitherto.core.facts.fact import (
 )
 from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.message import storable
-from hitherto.core.scope import THE_USER, Scope
+from hitherto.core.scope import THE_USER
 from hitherto.errors import Conflict
 from hitherto.store.store import Store
 from tests.store.facts.samples import (
     ADA,
-    BEN,
     EVERYTHING,
     MUM,
     PRIVATE,
@@ -232,27 +231,6 @@ class TestFact:
         assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.REPEATED]
         stronger = await store.facts.current_facts(SCOPE, THE_USER)
         assert [one.confidence for one in stronger.facts] == [0.75]
-
-    @pytest.mark.parametrize(
-        ("scope", "subject"),
-        [
-            (BEN, THE_USER),
-            (replace(SCOPE, agent="another"), THE_USER),
-            (replace(SCOPE, tenant="another"), THE_USER),
-            (SCOPE, "dad"),
-        ],
-        ids=["user", "agent", "tenant", "subject"],
-    )
-    async def test_facts_of_different_owners_never_merge(self, store: Store, scope: Scope, subject: str) -> None:
-        (mine,) = await learned(store, "Swims.")
-        (theirs,) = await learned(store, "Swims.", name="d", scope=scope, subject=subject)
-        assert theirs != mine
-        for made, owner, about in ((mine, SCOPE, THE_USER), (theirs, scope, subject)):
-            found = await fact_of(store, made, scope=owner)
-            assert (found.user, found.agent, found.subject, found.repeated) == (owner.user, owner.agent, about, 0)
-            assert await current_contents(store, about, scope=owner) == ["Swims."]
-        added = await store.facts.add(SCOPE, "nobody", new("Swims."))
-        assert added.new
 
     @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
     async def test_contents_come_back_as_they_can_be_stored(self, store: Store, content: str) -> None:

@@ -255,7 +255,7 @@ async def test_story(store: Store, steps: list[Step]) -> None:
 
 @lasting
 @settings(
-    max_examples=examples(8),
+    max_examples=examples(4),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

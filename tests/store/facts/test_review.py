@@ -117,20 +117,20 @@ class TestFactReview:
         assert await store.facts.history(SCOPE, made) == ()
         assert len(await store.facts.history(SCOPE, made, all_agents=True)) == 2
 
-    @pytest.mark.parametrize("nobodys", NOBODYS)
-    async def test_a_number_that_nobody_has_is_not_found(self, store: Store, nobodys: int) -> None:
-        facts = store.facts
-        await learned(store, "Swims.")
-        for all_agents in (False, True):
-            with pytest.raises(NotFound) as told:
-                await facts.change(SCOPE, nobodys, CONFIRM, all_agents=all_agents)
-            assert f"{told.value}" == f"{no_such_fact(SCOPE, nobodys, all_agents=all_agents)}"
-        assert await facts.fact(SCOPE, nobodys) is None
-        assert await facts.fact(SCOPE, nobodys, all_agents=True) is None
-        assert await version_of(store, nobodys, 1) is None
-        assert await facts.history(SCOPE, nobodys) == ()
-        after = await facts.facts(SCOPE, FactFilter(after=nobodys))
-        assert len(after) == (nobodys <= 0)
+    async def test_a_number_that_nobody_has_is_not_found(self, store: Store) -> None:
+        for nobodys in NOBODYS:
+            facts = store.facts
+            await learned(store, "Swims.")
+            for all_agents in (False, True):
+                with pytest.raises(NotFound) as told:
+                    await facts.change(SCOPE, nobodys, CONFIRM, all_agents=all_agents)
+                assert f"{told.value}" == f"{no_such_fact(SCOPE, nobodys, all_agents=all_agents)}"
+            assert await facts.fact(SCOPE, nobodys) is None
+            assert await facts.fact(SCOPE, nobodys, all_agents=True) is None
+            assert await version_of(store, nobodys, 1) is None
+            assert await facts.history(SCOPE, nobodys) == ()
+            after = await facts.facts(SCOPE, FactFilter(after=nobodys))
+            assert len(after) == (nobodys <= 0)
 
     async def test_of_a_deleted_fact_nothing_is_left_but_that_it_was(self, store: Store) -> None:
         (made,) = await learned(store, "A secret.", metadata='{"category": "secret"}')

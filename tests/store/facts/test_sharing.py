@@ -96,14 +96,6 @@ class TestSharedFact:
         (own,) = (await store.facts.known(ADA, THE_USER)).shared.tolist()
         assert own
 
-    async def test_another_tenants_subject_of_the_same_name_is_another(self, store: Store, roses: int) -> None:
-        elsewhere = replace(ADA, tenant="another")
-        await set_whole(store, "another", replace(MUM, name="Their mum"))
-        theirs = await shared_by(store, "Grows moss.", scope=elsewhere)
-        assert await known(store, MUM.id, scope=BEN) == ["Grows roses."]
-        assert await known(store, MUM.id, scope=replace(BEN, tenant="another")) == ["Grows moss."]
-        assert not await seen(store, theirs, scope=BEN)
-
     async def test_lists_of_ones_own_and_of_what_others_share(self, store: Store, roses: int) -> None:
         await learned(store, "Is ill.", "Sings.", scope=BEN, subject=MUM.id)
         dad = replace(MUM, id="dad")

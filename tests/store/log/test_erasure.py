@@ -234,13 +234,6 @@ class TestErasure:
         assert sorted(one.logged[0].seq for one in written) == [0, 1, 2, 3, 4]
         assert len(await log_of(store, "c")) == 5
 
-    async def test_to_delete_what_is_not_there_does_nothing(self, store: Store) -> None:
-        await write(store, "d", *dialogue(1), key="k")
-        async with store.write(SCOPE, "c", key="k") as unit:
-            await unit.delete()
-        assert await store.head(SCOPE, "c") is None
-        assert [one.conversation for one in await conversations(store)] == ["d"]
-
     async def test_writers_and_deleters_at_once(self, store: Store) -> None:
         """Units never overlap: a log has no gaps, and begins with the first append after a delete."""
 

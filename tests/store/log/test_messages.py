@@ -6,8 +6,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
-
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Message, Role, storable
 from hitherto.store.store import Store
@@ -34,19 +32,23 @@ TIMES = [
 
 
 class TestMessage:
-    @pytest.mark.parametrize("raw", RAWS.values(), ids=RAWS.keys())
-    async def test_raw_and_metadata_come_back_byte_for_byte(self, store: Store, raw: str) -> None:
-        message = replace(user(), raw=raw, metadata=raw)
-        await write(store, "c", message)
-        (logged,) = await log_of(store, "c")
-        assert logged.message.raw == raw
-        assert logged.message.metadata == raw
+    async def test_raw_and_metadata_come_back_byte_for_byte(self, store: Store) -> None:
+        await write(store, "c", *(replace(user(), raw=raw, metadata=raw) for raw in RAWS.values()))
+        found = zip(RAWS.items(), await log_of(store, "c"), strict=True)
+        for (name, raw), logged in found:
+            assert logged.message.raw == raw, name
+            assert logged.message.metadata == raw, name
 
-    @pytest.mark.parametrize("role", Role)
-    @pytest.mark.parametrize("kind", Kind)
-    async def test_every_role_and_kind(self, store: Store, role: Role, kind: Kind) -> None:
-        message = Message(raw='{"a": 1}', wire=RESPONSES, role=role, kind=kind, text="", metadata='{"b": 2}')
-        written = await write(store, "c", message)
+    async def test_every_role_and_kind(self, store: Store) -> None:
+        written = await write(
+            store,
+            "c",
+            *(
+                Message(raw='{"a": 1}', wire=RESPONSES, role=role, kind=kind, text="", metadata='{"b": 2}')
+                for role in Role
+                for kind in Kind
+            ),
+        )
         assert await log_of(store, "c") == list(written.logged)
 
     async def test_every_field_comes_back(self, store: Store) -> None:

@@ -10,19 +10,16 @@ import pytest
 
 from hitherto.core.log.append import marked
 from hitherto.core.log.conversations import MessageRange
-from hitherto.core.log.message import CHAT, RESPONSES, Kind, Logged, Sums
+from hitherto.core.log.message import CHAT, RESPONSES, Kind, Logged
 from hitherto.core.log.probe import DialogueAt, Freeable, Mark, Probe, SeqAt, TokensAt, ToolTokens, TurnAt
 from hitherto.store.store import Store
 from tests.store.samples import (
     SCOPE,
     any_messages,
     assistant,
-    call,
     chances,
     head_of,
     log_of,
-    result,
-    system,
     user,
     write,
 )
@@ -85,7 +82,7 @@ def random_reading(chance: random.Random, log: Sequence[Logged]) -> MessageRange
 
 
 class TestReading:
-    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("seed", range(4))
     async def test_any_reading_of_any_log(self, store: Store, seed: int) -> None:
         chance = chances(seed)
         log = await random_log(store, "c", chance)
@@ -104,7 +101,7 @@ class TestReading:
         assert await store.messages(SCOPE, "none", refs["d"], everything) == []
         assert await store.messages(SCOPE, "c", 0, everything) == []
 
-    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("seed", range(4))
     async def test_probes_of_any_log(self, store: Store, seed: int) -> None:
         chance = chances(1_000 + seed)
         await random_log(store, "other", chance)
@@ -126,17 +123,6 @@ class TestReading:
             assert await unit.probe(SeqAt(5)) is None
             assert await unit.probe(ToolTokens(0, 5, True, ())) == Freeable(0, 0)
             assert await unit.tail(5) == []
-
-    async def test_a_probe_tells_the_sums_and_who_speaks(self, store: Store) -> None:
-        await write(
-            store, "c", system(), user(), call("a"), result("a"), assistant(), user(), tokens=[1, 2, 3, 4, 5, 6]
-        )
-        async with store.write(SCOPE, "c") as unit:
-            assert await unit.probe(DialogueAt(1)) == Mark(1, Sums(tokens=3, turns=1, dialogue=1), 2, True)
-            assert await unit.probe(DialogueAt(2)) == Mark(4, Sums(tokens=15, turns=1, dialogue=2, results=4), 5, False)
-            assert await unit.probe(TurnAt(2)) == Mark(5, Sums(tokens=21, turns=2, dialogue=3, results=4), 6, True)
-            assert await unit.probe(DialogueAt(4)) is None
-            assert await unit.probe(TurnAt(3)) is None
 
     async def test_items_alone(self, store: Store) -> None:
         """Equal in value and order, at any revision; None if one is of another format, or was erased."""

@@ -279,7 +279,7 @@ async def test_what_goes(store: Store, how: str, moment: str) -> None:
 
 @lasting
 @settings(
-    max_examples=examples(10),
+    max_examples=examples(5),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
+from hitherto.core.digests.work import RewrittenDigest
 from hitherto.core.recall.index import Key
 from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
@@ -30,9 +30,7 @@ from tests.store.recall.samples import (
 from tests.store.samples import (
     SCOPE,
     clear,
-    dialogue,
     digested,
-    fire,
     log_of,
     user,
     write,
@@ -139,15 +137,3 @@ class TestSearchRemoval:
         await indexed(store)
         (told,) = await candidates(store, space=SPACE)
         assert (told.source.text, told.passages[0].vector) == ("nothing", None)
-
-    async def test_a_digest_goes_with_what_it_rests_on(self, store: Store) -> None:
-        await write(store, "c", *dialogue(2))
-        await digested(store, "c", 0, 1)
-        made_id = await fire(store, "c", 0, 3, stage="another stage")
-        await write(store, "c", outcomes=[DigestOutcome(digest=made_id, text="of four", tokens=2)])
-        await indexed(store)
-        assert "of four" in await found(store)
-        await take_back(store, "c", 1)
-        assert "of four" not in await found(store)
-        await indexed(store)
-        assert "of four" not in await found(store)

@@ -35,7 +35,6 @@ OTHERS = {
     "swapped": Scope(tenant=SCOPE.user, user=SCOPE.tenant, agent=SCOPE.agent),
 }
 
-each_other = pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys())
 waits = pytest.mark.parametrize("waits", [False, True], ids=["indexed", "waiting"])
 
 
@@ -50,11 +49,10 @@ pytestmark = AS_BOTH
 
 
 class TestSearchScope:
-    @each_other
     @waits
-    async def test_a_search_sees_nothing_of_others(self, store: Store, other: Scope, waits: bool) -> None:
+    async def test_a_search_sees_nothing_of_others(self, store: Store, waits: bool) -> None:
         await write(store, "c", user("tea for me"))
-        await planted(store, other)
+        await planted(store, *OTHERS.values())
         if not waits:
             await indexed(store, space=SPACE)
         criteria = replace(MINE, conversation="c", exclude_conversation="d", hidden={"e": 1})
@@ -66,25 +64,27 @@ class TestSearchScope:
         assert len({block.scope for block in told.blocks}) == len(keys_of(told))
         assert await found(store) == ["tea for me"]
 
-    @each_other
     @waits
-    async def test_others_see_nothing(self, store: Store, other: Scope, waits: bool) -> None:
+    async def test_others_see_nothing(self, store: Store, waits: bool) -> None:
         """Neither the numbers of entries nor those of conversations give access."""
         await planted(store, SCOPE)
         if not waits:
             await indexed(store, space=SPACE)
         keys = keys_of(await search_data(store))
         assert len(keys) == (0 if waits else 6)
-        criteria = SearchFilter(scope=other, conversation="c", hidden={"d": 0})
-        assert await search_data(store, criteria, words=["tea"], spaces=[SPACE]) == SearchData()
-        for one in (SearchFilter(scope=other), criteria):
-            guessed = keys or [(scope, no) for scope in range(9) for no in range(9)]
-            assert await candidates(store, one, keys=guessed, space=SPACE, around=9) == []
-        await write(store, "c", user("mine"), scope=other)
+        guessed = keys or [(scope, no) for scope in range(9) for no in range(9)]
+        for other in OTHERS.values():
+            criteria = SearchFilter(scope=other, conversation="c", hidden={"d": 0})
+            assert await search_data(store, criteria, words=["tea"], spaces=[SPACE]) == SearchData()
+            for one in (SearchFilter(scope=other), criteria):
+                assert await candidates(store, one, keys=guessed, space=SPACE, around=9) == []
+        for other in OTHERS.values():
+            await write(store, "c", user("mine"), scope=other)
         await indexed(store)
-        (own,) = keys_of(await search_data(store, SearchFilter(scope=other)))
-        told = await candidates(store, SearchFilter(scope=other), keys=[*keys, own], around=9)
-        assert [one.source.text for one in told] == ["mine"]
+        for other in OTHERS.values():
+            (own,) = keys_of(await search_data(store, SearchFilter(scope=other)))
+            told = await candidates(store, SearchFilter(scope=other), keys=[*keys, own], around=9)
+            assert [one.source.text for one in told] == ["mine"]
 
     @waits
     async def test_all_agents_is_asked_for(self, store: Store, waits: bool) -> None:
