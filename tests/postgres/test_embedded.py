@@ -162,7 +162,7 @@ async def test_uses_in_one_process_are_counted_and_outlive_the_server(directory:
 
 def test_a_folder_that_several_make_at_once(directory: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        for number in range(100):
+        for number in range(30):
             path, together = directory / str(number) / "pg", Barrier(8)
 
             def made(path: Path = path, together: Barrier = together) -> Path:
@@ -237,13 +237,13 @@ async def test_a_pid_that_is_somebody_elses_by_now(pid_of: str, directory: Path)
         sleeper.kill()
 
 
-@pytest.mark.parametrize("torn", [b"", b"12", b"-1\n", b"\xff\xfe\x00", b"4711\n/nowhere\n17"])
-async def test_a_torn_pid_file(torn: bytes, directory: Path) -> None:
+async def test_a_torn_pid_file(directory: Path) -> None:
     async with served(directory):
         pass
-    (directory / "data" / "postmaster.pid").write_bytes(torn)
-    async with served(directory) as url:
-        assert query(url, "SELECT 1") == 1
+    for torn in (b"", b"12", b"-1\n", b"\xff\xfe\x00", b"4711\n/nowhere\n17"):
+        (directory / "data" / "postmaster.pid").write_bytes(torn)
+        async with served(directory) as url:
+            assert query(url, "SELECT 1") == 1
 
 
 async def test_an_interrupted_first_start_is_started_again(directory: Path) -> None:

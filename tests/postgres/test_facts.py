@@ -7,10 +7,11 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from importlib import resources
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,6 +24,8 @@ from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact, NotFound
 from hitherto.other_systems.views import create_views
 from hitherto.store.store import Store
+from tests.databases import OpenStore
+from tests.lengths import examples, lasting
 from tests.patience import PATIENCE
 from tests.postgres.asking import rows
 from tests.store.digests.stage_samples import take_back
@@ -34,6 +37,12 @@ MEMBER = replace(SCOPE, user="ben")
 
 
 @pytest.fixture
+def database(store: OpenStore) -> str:
+    """That of the store."""
+    return store.owners_url
+
+
+@pytest.fixture
 async def stores(database: str) -> AsyncIterator[list[Store]]:
     """Two stores on one database, as in two processes."""
     found = [Store(database, patience=20) for _ in range(2)]
@@ -42,11 +51,6 @@ async def stores(database: str) -> AsyncIterator[list[Store]]:
     yield list(found)
     for store in found:
         await store.aclose()
-
-
-@pytest.fixture
-async def store(stores: list[Store]) -> Store:
-    return stores[0]
 
 
 async def count(database: str, query: str) -> int:
@@ -217,7 +221,8 @@ class Crowd:
             await store.index.release(work)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@lasting
+@pytest.mark.parametrize("seed", range(examples(1)))
 async def test_whatever_happens_at_once_comes_to_an_end(stores: list[Store], database: str, seed: int) -> None:
     """Nobody waits for one who waits for him: the database would end one of them, with an error."""
     crowd = Crowd(stores, seed)
@@ -363,7 +368,7 @@ async def test_what_a_fact_was_leaves_the_index(store: Store, database: str, tak
     assert [one.id for one in await store.facts.facts(SCOPE, FactFilter())].count(fact) == (take is edited)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_the_columns_of_what_is_known_are_its_rows(store: Store, database: str, seed: int) -> None:
     """In any scripts, with codes in this space, in another or none, and others' between one's own."""
     chance = chances(seed)
@@ -422,7 +427,12 @@ async def test_of_what_others_share_the_newest_are_known(store: Store, database:
     assert known.own.tolist() == [True, *[False] * MOST_SHARED, True]
 
 
-async def test_the_third_seeds_table_shows_what_is_known(store: Store, database: str) -> None:
+async def test_the_third_seeds_table_shows_what_is_known(
+    make_database: Callable[[], Coroutine[Any, Any, str]],
+) -> None:
+    database = await make_database()
+    store = Store(database)
+    await store.open()
     first, second, _ = await learned(store, "Swims.", "Sings.", "Rows.", name="conv_1", subject="mum")
     await learned(store, "Dives.", name="conv_2", subject="mum", supersedes=(first,))
     await store.facts.change(SCOPE, second, SHARE)
@@ -443,6 +453,7 @@ async def test_the_third_seeds_table_shows_what_is_known(store: Store, database:
         await unit.delete()
     (sings, *_) = await rows(database, "select * from legacy_facts order by id")
     assert (sings["content"], sings["source_conversation_id"]) == ("Sings.", None)
+    await store.aclose()
 
 
 HELD = {"edit_fact", "confirm_fact", "keep_fact", "restore_fact", "change_visibility", "delete_fact", "note_fact"}
