@@ -157,14 +157,4 @@ class DigestStore(Part):
 
     async def backlog(self, *, tenant: str | None = None) -> Backlog:
         """The current backlog, of all tenants or of one."""
-        found = await self._all(SQL["backlog"], {"tenant": tenant})
-        ((due, claimed, put_off, seconds, messages, resting, workers),) = found
-        return Backlog(
-            due=due,
-            claimed=claimed,
-            put_off=put_off,
-            lag_seconds=seconds,
-            lag_messages=messages,
-            resting=resting,
-            workers=workers,
-        )
+        return rows.value_from(Backlog, (await self._all(SQL["backlog"], {"tenant": tenant}))[0])

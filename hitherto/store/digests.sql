@@ -44,12 +44,15 @@ set items = %(items)s, text = %(text)s, tokens = %(tokens)s, status = %(status)s
     hidden_rev = case when %(superseded)s then 0 else hidden_rev end, opaque = case when %(superseded)s then null else opaque end
 where tenant = %(tenant)s and conversation = %(ref)s and id = %(digest)s and status in ('completed', 'superseded');
 
--- name: digests
--- All digests of a conversation.
-select d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt,
+-- part: shown_digest
+d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt,
        d.items::text as items, d.text, d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev,
        d.visible_rev, d.created_at, d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text as opaque,
        d.family, d.tries, d.due_at, d.claimed, d.policy::text as policy, d.needs
+
+-- name: digests
+-- All digests of a conversation.
+select {shown_digest}
 from hitherto.digest d
 where d.tenant = %(tenant)s
   and d.conversation = (
@@ -110,10 +113,7 @@ with recursive free as materialized (
     ) b
     where n.action = 'chunk' and (select d.action from d) = 'summarize'
 )
-select d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id, d.status, d.attempt,
-       d.items::text as items, d.text, d.tokens, d.model, d.prompt_version, d.generation_time_ms, d.error, d.fired_rev,
-       d.visible_rev, d.created_at, d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text as opaque,
-       d.family, d.tries, d.due_at, d.claimed, d.policy::text as policy, d.needs,
+select {shown_digest},
        (select json_agg(b.items order by b.depth desc) from base b)::text as base_items,
        (select b.opaque::text from base b where b.depth = 0) as base_opaque,
        c.user_id, c.agent, c.id as conversation, hitherto.expiring(c.next_expiry) as expiring

@@ -128,21 +128,5 @@ def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
 
 
 def _document_from(row: Row) -> Document:
-    (number, namespace, doc_type, title, text, metadata, passages, created_at, said_at) = row[:9]
-    (agent, conversation, digest, start, end) = row[9:14]
-    archived = None
-    if digest is not None:
-        archived = ArchiveOrigin(conversation=conversation, digest=digest, start=start, end=end)
-    return Document(
-        id=number,
-        namespace=namespace,
-        doc_type=doc_type,
-        title=title,
-        text=text,
-        metadata=metadata,
-        passages=passages,
-        created_at=created_at,
-        said_at=said_at,
-        agent=agent or None,
-        archived=archived,
-    )
+    archived = None if row[11] is None else rows.value_from(ArchiveOrigin, row[10:14])
+    return rows.value_from(Document, (*row[:9], row[9] or None, archived))

@@ -80,7 +80,7 @@ class ExportReader:
         at = {"tenant": scope.tenant, "ref": ref}
         head = await heads.head_with_calls(row, await self._all("export_open_calls", at))
         archived = [_document_from(one, conversation) for one in await self._all("export_archived", at)]
-        receipts = [_receipt_from(one) for one in await self._all("export_receipts", at)]
+        receipts = [rows.value_from(ReceiptRecord, one) for one in await self._all("export_receipts", at)]
         record = ConversationRecord(
             user=scope.user,
             agent=scope.agent,
@@ -347,32 +347,10 @@ def _page(whose: ExportScope, after: int, limit: int) -> dict[str, Any]:
     } | rows.PAGE
 
 
-def _receipt_from(row: rows.Row) -> ReceiptRecord:
-    key_hash, start, end, rev, fingerprint, created_at = row
-    return ReceiptRecord(
-        key_hash=key_hash, start=start, end=end, rev=rev, fingerprint=fingerprint, created_at=created_at
-    )
-
-
 def _call_from(row: rows.Row) -> CallRecord:
-    key, user, agent, conversation, digest, purpose, model, tokens_in, tokens_cached, tokens_out = row[:10]
-    latency_ms, cost, cause, created_at = row[10:]
-    return CallRecord(
-        key=key,
-        user=user,
-        agent=agent,
-        conversation=conversation,
-        digest=digest or None,
-        purpose=Purpose(purpose),
-        model=model,
-        tokens_in=tokens_in,
-        tokens_cached=tokens_cached,
-        tokens_out=tokens_out,
-        latency_ms=latency_ms,
-        cost=cost,
-        cause=None if cause is None else FailureCause(cause),
-        created_at=created_at,
-    )
+    call = rows.value_from(CallRecord, row)
+    cause = None if call.cause is None else FailureCause(call.cause)
+    return replace(call, digest=call.digest or None, purpose=Purpose(call.purpose), cause=cause)
 
 
 def _document_from(row: rows.Row, conversation: str | None) -> DocumentRecord:
@@ -426,36 +404,11 @@ def _document_values(tenant: str, ref: int | None, record: DocumentRecord) -> di
 
 def _digest_values(digest: Digest) -> dict[str, Any]:
     return {
-        "id": digest.id,
-        "stage": digest.stage,
-        "spec": digest.spec,
-        "policy": digest.policy,
-        "needs": digest.needs,
-        "action": digest.action.value,
-        "start": digest.start,
-        "end": digest.end,
-        "kept_from": digest.kept_from,
-        "since": digest.since,
-        "base": digest.base,
-        "status": digest.status.value,
-        "attempt": digest.attempt,
-        "tries": digest.tries,
+        **rows.values_of(digest),
         "items": rows.items_json(digest.items),
-        "opaque": digest.opaque,
-        "family": digest.family,
         "text": storable(digest.text),
-        "tokens": digest.tokens,
-        "freed": digest.freed,
-        "model": digest.model,
-        "prompt_version": digest.prompt_version,
-        "generation_time_ms": digest.generation_time_ms,
         "error": None if digest.error is None else storable(digest.error),
         "due_at": digest.created_at if digest.status is Status.PROCESSING else None,
-        "fired_rev": digest.fired_rev,
-        "visible_rev": digest.visible_rev,
-        "hidden_rev": digest.hidden_rev,
-        "created_at": digest.created_at,
-        "completed_at": digest.completed_at,
     }
 
 

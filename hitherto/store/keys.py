@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 from hitherto.core.key import ApiKey, KeyAccess, Right
 from hitherto.store import rows
 from hitherto.store.connections.part import Part
 from hitherto.store.sql import SQL
+
+_Key = TypeVar("_Key", bound=KeyAccess)
 
 
 class KeyStore(Part):
@@ -18,17 +22,7 @@ class KeyStore(Part):
 
     async def add(self, key: ApiKey, hash: bytes) -> ApiKey:
         """Keep a key; its `created_at` is the store's time. Returns it as it is kept. Repeated, it changes nothing."""
-        values = {
-            "tenant": key.tenant,
-            "id": key.id,
-            "user": key.user,
-            "name": key.name,
-            "hash": hash,
-            "rights": sorted(key.rights),
-            "requests": key.requests,
-            "size": key.size,
-            "seconds": key.seconds,
-        }
+        values = {**rows.values_of(key), "hash": hash, "rights": sorted(key.rights)}
         (row,) = await self._all(SQL["add_key"], values)
         return _key_from(row)
 
@@ -36,18 +30,7 @@ class KeyStore(Part):
         """What the key of a secret, of any tenant, allows; None if there is none, or if it was revoked. It says nothing
         that a person wrote: this is asked for before it is known whose request it is."""
         found = await self._all(SQL["find_key"], {"hash": hash})
-        if not found:
-            return None
-        ((tenant, number, user, rights, requests, size, seconds),) = found
-        return KeyAccess(
-            id=number,
-            tenant=tenant,
-            user=user,
-            rights=frozenset(map(Right, rights)),
-            requests=requests,
-            size=size,
-            seconds=seconds,
-        )
+        return _with_rights(rows.value_from(KeyAccess, found[0])) if found else None
 
     async def keys(self, tenant: str) -> list[ApiKey]:
         """All keys of a tenant, the oldest first, revoked ones too."""
@@ -61,16 +44,8 @@ class KeyStore(Part):
 
 
 def _key_from(row: rows.Row) -> ApiKey:
-    tenant, number, user, name, rights, requests, size, seconds, created_at, revoked_at = row
-    return ApiKey(
-        id=number,
-        tenant=tenant,
-        user=user,
-        name=name,
-        rights=frozenset(map(Right, rights)),
-        requests=requests,
-        size=size,
-        seconds=seconds,
-        created_at=created_at,
-        revoked_at=revoked_at,
-    )
+    return _with_rights(rows.value_from(ApiKey, row))
+
+
+def _with_rights(key: _Key) -> _Key:
+    return replace(key, rights=frozenset(map(Right, key.rights)))

@@ -1,24 +1,27 @@
 -- Keys to the service.
 
+-- part: key_columns
+id, tenant, user_id, rights, requests, size, seconds, name, created_at, revoked_at
+
 -- name: add_key
 -- Repeated, as when the answer to it was lost, it changes nothing.
 insert into hitherto.api_key (tenant, id, user_id, name, hash, rights, requests, size, seconds)
 values (%(tenant)s, %(id)s, %(user)s, %(name)s, %(hash)s, %(rights)s, %(requests)s, %(size)s, %(seconds)s)
 on conflict (tenant, id) do update set name = excluded.name
-returning tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at;
+returning {key_columns};
 
 -- name: find_key
 -- What the key of a secret, of any tenant, allows.
-select tenant, id, user_id, rights, requests, size, seconds from hitherto.key_of(%(hash)s);
+select id, tenant, user_id, rights, requests, size, seconds from hitherto.key_of(%(hash)s);
 
 -- name: keys
-select tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at
+select {key_columns}
 from hitherto.api_key where tenant = %(tenant)s order by created_at, id;
 
 -- name: revoke_key
 update hitherto.api_key set revoked_at = least(revoked_at, hitherto.clock())
 where tenant = %(tenant)s and id = %(id)s
-returning tenant, id, user_id, name, rights, requests, size, seconds, created_at, revoked_at;
+returning {key_columns};
 
 -- name: forget_keys
 -- Of a tenant, or of a user of it, those that were there when its erasure was asked for.

@@ -12,7 +12,7 @@ from hitherto.core.ledger import By, Costs, ModelCall, Spending
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.store.connections.part import Part
-from hitherto.store.rows import Row
+from hitherto.store.rows import Row, value_from
 from hitherto.store.sql import SQL
 
 
@@ -122,20 +122,8 @@ def _figures(call: ModelCall) -> dict[str, Any]:
 
 
 def spent_from(row: Row) -> Spending:
-    cost, tokens = row
-    return Spending(cost=cost, tokens=tokens)
+    return value_from(Spending, row)
 
 
 def costs_from(row: Row) -> Costs:
-    group, calls, failed, unpriced, tokens_in, tokens_cached, tokens_out, cost, latency_ms = row
-    return Costs(
-        group=group,
-        calls=calls,
-        failed=failed,
-        unpriced=unpriced,
-        tokens_in=tokens_in,
-        tokens_cached=tokens_cached,
-        tokens_out=tokens_out,
-        cost=cost,
-        latency_ms=latency_ms,
-    )
+    return value_from(Costs, row)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from functools import cache
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -61,6 +63,21 @@ async def fetched(cursor: AsyncCursor[T]) -> list[T]:
     return found
 
 
+@cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple([field.name for field in fields(kind)])
+
+
+def value_from(kind: type[T], row: Row) -> T:
+    """A dataclass from a row that has its fields as columns, in their order."""
+    return kind(**dict(zip(_fields(kind), row, strict=True)))
+
+
+def values_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, for a statement to bind."""
+    return {name: getattr(value, name) for name in _fields(value.__class__)}
+
+
 def scope_values(scope: Scope, conversation: str) -> dict[str, Any]:
     return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "conversation": conversation}
 
@@ -83,8 +100,7 @@ def _texts(values: Iterable[str]) -> str:
 
 
 def receipt_from(row: Row) -> Receipt:
-    start, end, rev, fingerprint = row
-    return Receipt(start=start, end=end, rev=rev, fingerprint=fingerprint)
+    return value_from(Receipt, row)
 
 
 def message_values(logged: Logged) -> dict[str, Any]:
@@ -196,39 +212,14 @@ def _ranges(found: Sequence[Sequence[int]]) -> Ranges:
 
 def digest_from(row: Any) -> Digest:
     """A digest from a row with its columns by name."""
-    return Digest(
-        id=row.id,
-        stage=row.stage,
-        spec=row.spec,
-        action=DigestAction(row.action),
-        start=row.start_seq,
-        end=row.end_seq,
-        base=row.base_id,
-        status=Status(row.status),
-        attempt=row.attempt,
-        items=items_from(row.items),
-        text=row.text,
-        tokens=row.tokens,
-        model=row.model,
-        prompt_version=row.prompt_version,
-        generation_time_ms=row.generation_time_ms,
-        error=row.error,
-        fired_rev=row.fired_rev,
-        visible_rev=row.visible_rev,
-        created_at=row.created_at,
-        completed_at=row.completed_at,
-        hidden_rev=row.hidden_rev,
-        freed=row.freed,
-        since=row.since,
-        kept_from=row.kept_from,
-        opaque=row.opaque,
-        family=row.family,
-        tries=row.tries,
-        due_at=row.due_at,
-        claimed=row.claimed,
-        policy=row.policy,
-        needs=None if row.needs is None else Needs(row.needs),
-    )
+    columns: dict[str, Any] = {name: getattr(row, _DIGEST_COLUMNS.get(name, name)) for name in _fields(Digest)}
+    columns |= {"action": DigestAction(row.action), "status": Status(row.status), "items": items_from(row.items)}
+    columns["needs"] = None if row.needs is None else Needs(row.needs)
+    return Digest(**columns)
+
+
+_DIGEST_COLUMNS = {"start": "start_seq", "end": "end_seq", "base": "base_id"}
+"""The columns of a digest that are not named like its fields."""
 
 
 def work_from(tenant: str, row: Any, messages: Sequence[Row]) -> DigestWork:
@@ -246,26 +237,8 @@ def work_from(tenant: str, row: Any, messages: Sequence[Row]) -> DigestWork:
 
 def fire_values(fire: NewDigest, rev: int) -> dict[str, Any]:
     """What `insert_digest` binds of a new digest, without the time: the caller adds it as `now`."""
-    return {
-        "stage": fire.stage,
-        "spec": fire.spec,
-        "policy": fire.policy,
-        "needs": fire.needs,
-        "action": fire.action.value,
-        "start": fire.start,
-        "end": fire.end,
-        "base": fire.base,
-        "status": (Status.COMPLETED if fire.completed else Status.PROCESSING).value,
-        "completed": fire.completed,
-        "id": fire.id,
-        "tokens": fire.tokens,
-        "freed": fire.freed,
-        "since": fire.since,
-        "kept_from": fire.kept_from,
-        "opaque": fire.opaque,
-        "family": fire.family,
-        "rev": rev,
-    }
+    status = Status.COMPLETED if fire.completed else Status.PROCESSING
+    return {**values_of(fire), "status": status.value, "rev": rev}
 
 
 def outcome_values(outcome: DigestOutcome, rev: int) -> dict[str, Any]:
@@ -274,27 +247,19 @@ def outcome_values(outcome: DigestOutcome, rev: int) -> dict[str, Any]:
     if outcome.superseded:
         status = Status.SUPERSEDED
     return {
-        "digest": outcome.digest,
+        **values_of(outcome),
         "status": status.value,
         "items": items_json(outcome.items),
         "text": storable(outcome.text),
-        "tokens": outcome.tokens,
-        "model": outcome.model,
-        "prompt_version": outcome.prompt_version,
-        "generation_time_ms": outcome.generation_time_ms,
         "error": None if outcome.error is None else storable(outcome.error),
-        "opaque": outcome.opaque,
-        "family": outcome.family,
         "visible_rev": rev if status is Status.COMPLETED else None,
     }
 
 
 def rewritten_values(digest: RewrittenDigest) -> dict[str, Any]:
     return {
-        "digest": digest.digest,
+        **values_of(digest),
         "items": items_json(digest.items),
         "text": storable(digest.text),
-        "tokens": digest.tokens,
         "status": (Status.SUPERSEDED if digest.superseded else Status.COMPLETED).value,
-        "superseded": digest.superseded,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -87,23 +88,11 @@ def _at(scope: Scope, run: UUID) -> dict[str, Any]:
     return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "run": run}
 
 
-def run_from(row: Sequence[Any]) -> Run:
-    number, conversation, strategy, injection, start, end, status, freed, events, started_at, ended_at = row
-    return Run(
-        id=number,
-        conversation=conversation,
-        strategy=strategy,
-        injection=injection,
-        start=start,
-        end=end,
-        status=RunStatus(status),
-        freed=freed,
-        events=events,
-        started_at=started_at,
-        ended_at=ended_at,
-    )
+def run_from(row: rows.Row) -> Run:
+    run = rows.value_from(Run, row)
+    return replace(run, status=RunStatus(run.status))
 
 
 def run_event_from(row: rows.Row) -> RunEvent:
-    no, kind, name, call_id, raw, created_at = row
-    return RunEvent(no=no, kind=EventKind(kind), name=name, call_id=call_id, raw=raw, created_at=created_at)
+    event = rows.value_from(RunEvent, row)
+    return replace(event, kind=EventKind(event.kind))
