@@ -161,7 +161,7 @@ async def _ensure(
         # Asked first, because `if not exists` needs the right to create schemas even where the schema is there.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
-        await _upgraded(url, lock_timeout, patience)
+        await _upgraded(connection, url, lock_timeout, patience)
     return before, known[-1]
 
 
@@ -176,11 +176,18 @@ async def _value(connection: psycopg.AsyncConnection[Any], query: LiteralString)
     return None if row is None else row[0]
 
 
-async def _upgraded(url: str, lock_timeout: float, patience: float) -> None:
-    connect = partial(silence.connect_in_thread, url, patience=patience, loop=asyncio.get_running_loop())
+async def _upgraded(connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float, patience: float) -> None:
+    connect = partial(psycopg.connect, silence.address(url, patience=patience))
     for left in reversed(range(_TRIES)):
         try:
-            await uninterrupted(asyncio.to_thread(_upgrade, connect, lock_timeout))
+            if await _current(connection) is not None:
+                await uninterrupted(asyncio.to_thread(migrate, connect, lock_timeout))
+                return
+            async with connection.transaction():
+                await connection.execute("select set_config('lock_timeout', %s, true)", [_milliseconds(lock_timeout)])
+                # Alembic and SQLAlchemy take longer to import than everything else together.
+                for statements in from_nothing():
+                    await connection.execute(statements.encode())
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if not left:
                 raise StoreError(
@@ -200,25 +207,11 @@ def baseline() -> Iterator[str]:
         yield folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
-def set_up(connection: psycopg.Connection[Any]) -> None:
-    """Makes what the migrations make from nothing, in the schema `hitherto` that is there and has nothing in it, within
-    the connection's transaction."""
-    connection.execute(_VERSION_TABLE)
-    for statements in baseline():
-        connection.execute(statements.encode())
-    connection.execute("insert into hitherto.alembic_version values (%s)", [revisions()[-1]])
-
-
-def _upgrade(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
-    with connect() as connection:
-        connection.execute("select set_config('lock_timeout', %s, true)", [_milliseconds(lock_timeout)])
-        if connection.execute("select to_regclass('hitherto.alembic_version')").fetchone() == (None,):
-            # Alembic and SQLAlchemy take longer to import than everything else together.
-            set_up(connection)
-            return
-    # Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
-    with _upgrading:
-        migrate(connect, lock_timeout)
+def from_nothing() -> Iterator[str]:
+    """Yields what makes in one transaction what the migrations make, in a schema `hitherto` that has nothing in it."""
+    yield _VERSION_TABLE
+    yield from baseline()
+    yield f"insert into hitherto.alembic_version values ('{revisions()[-1]}')"  # noqa: S608 (the number of a file)
 
 
 def _milliseconds(seconds: float) -> str:
@@ -226,7 +219,10 @@ def _milliseconds(seconds: float) -> str:
 
 
 def migrate(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
-    """Runs the migrations that the schema in a database lacks. Raises psycopg's errors."""
+    """Runs the migrations that the schema in a database lacks. Raises psycopg's errors.
+
+    Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
+    """
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine, pool
@@ -237,7 +233,7 @@ def migrate(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float)
         config.set_main_option("script_location", str(folder).replace("%", "%%"))
         engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=pool.NullPool)
         try:
-            with engine.begin() as connection:
+            with _upgrading, engine.begin() as connection:
                 limit = _milliseconds(lock_timeout)
                 connection.exec_driver_sql("select set_config('lock_timeout', %s, true)", (limit,))
                 config.attributes["connection"] = connection

@@ -255,31 +255,6 @@ class WatchedConnection(AsyncConnection[Any]):
             raise
 
 
-class WatchedThreadConnection(psycopg.Connection[Any]):
-    """The same in a thread: the event loop `loop` asks the server."""
-
-    loop: asyncio.AbstractEventLoop | None = None
-    activity: Activity | None = None
-    backend: Backend | None = None
-    reach: float = _GREETING
-
-    def wait(self, gen: PQGen[T], interval: float = _POLL, timeout: float | None = None) -> T:
-        try:
-            return super().wait(_watched(gen, None, LOOK), interval, timeout)
-        except _Silence as silence:
-            doubt = _Doubt(silence, seconds=LOOK, limit=LONG_LIMIT, reach=self.reach)
-        while not doubt.is_over:
-            if self.activity is not None and self.loop is not None:
-                asking = self.activity.ask(self.backend, after=doubt.asked)
-                doubt.hear(asyncio.run_coroutine_threadsafe(asking, self.loop).result())
-            try:
-                return super().wait(_watched(gen, doubt.wants, doubt.rest), interval)
-            except _Silence as silence:
-                doubt.go_on(silence)
-        self.pgconn.finish()
-        raise doubt.error
-
-
 def allow_long_work(connection: AsyncConnection[Any]) -> None:
     """What is done with a connection that was borrowed may take long: it erases, exports, imports or indexes."""
     if isinstance(connection, WatchedConnection):
@@ -302,15 +277,4 @@ async def connect(url: str, *, patience: float, prepare_threshold: int | None = 
     except BaseException:
         await connection.close()
         raise
-    return connection
-
-
-def connect_in_thread(url: str, *, patience: float, loop: asyncio.AbstractEventLoop) -> WatchedThreadConnection:
-    """`connect` for a thread beside the event loop."""
-    connection = WatchedThreadConnection.connect(address(url, patience=patience))
-    with suppress(InsufficientPrivilege):
-        row = connection.execute(SQL["greet"], _KEEPALIVES).fetchone()
-        connection.backend = _backend(row, connection.info.backend_pid)
-    connection.commit()
-    connection.loop, connection.activity, connection.reach = loop, Activity(url), patience
     return connection

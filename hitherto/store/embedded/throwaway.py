@@ -412,7 +412,8 @@ def _make_template(folder: Path) -> None:
     server.ensure_role_and_database(folder)
     with psycopg.connect(cluster.url("hitherto", folder)) as connection:
         connection.execute("create schema hitherto")
-        schema.set_up(connection)
+        for statements in schema.from_nothing():
+            connection.execute(statements.encode())
     _execute(folder, _TEMPLATE)
 
 
