@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart
 from hitherto.core.context.stream import StreamedAnswer
-from hitherto.core.log.message import ANTHROPIC, Call, Message, Payload, Role, too_deep
+from hitherto.core.log.message import ANTHROPIC, Message, Payload, Role, too_deep
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import EMPTY, AnthropicStream, anthropic_answer
+from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, own, shown, text
 from hitherto.wire.neutral import (
@@ -30,15 +30,11 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
-    calls_of,
     marked,
-    message_from,
     readable,
     reads,
     said,
-    spoken,
 )
-from hitherto.wire.redaction import Replace, redacted
 
 LEFT_OUT = "[earlier messages left out]"
 """Opens a request whose first message would not be a user's."""
@@ -53,15 +49,10 @@ _MOST_BREAKPOINTS = 4
 _MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
-@dataclass(frozen=True)
-class AnthropicFormat:
+class AnthropicFormat(BaseFormat):
     """The codec of Anthropic messages. All its token counts are bounds, by the rule for chat: see `cost`."""
 
     name = ANTHROPIC
-    framing = cost.REPLY
-
-    def read(self, payload: Mapping[str, Any]) -> Message:
-        return message_from(payload, ANTHROPIC)
 
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
         """This API wants all results of a message's calls in the user message right after it, first of its parts.
@@ -93,15 +84,6 @@ class AnthropicFormat:
     def opening(self, first: Payload) -> Payload | None:
         return None if self.is_user(first) else {"role": "user", "content": LEFT_OUT}
 
-    def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
-        return redacted(message, replace, calls=calls)
-
-    def tokens(self, item: Payload, counter: TokenCounter) -> int:
-        return cost.message_tokens(item, counter)
-
-    def system_tokens(self, text: str, counter: TokenCounter) -> int:
-        return cost.system_text(text, counter)
-
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return TOOL_USE + cost.structured(list(tools), counter) if tools else 0
 
@@ -110,12 +92,6 @@ class AnthropicFormat:
 
     def streamed(self) -> StreamedAnswer:
         return AnthropicStream()
-
-    def calls(self, message: Message) -> tuple[Call, ...]:
-        return calls_of(message)
-
-    def spoken(self, message: Message) -> str:
-        return spoken(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return True

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart
 from hitherto.core.context.stream import StreamedAnswer
 from hitherto.core.log.message import CHAT, Call, Message, Payload, Role
-from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.errors import InvalidMessage
-from hitherto.wire import breakpoints, cost
+from hitherto.wire import breakpoints
 from hitherto.wire.answers import ChatStream, chat_answer
+from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, mapping, objects, own, shown, text
 from hitherto.wire.neutral import (
@@ -27,25 +25,16 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
-    calls_of,
-    message_from,
     readable,
     reads,
     said,
-    spoken,
 )
-from hitherto.wire.redaction import Replace, redacted
 
 
-@dataclass(frozen=True)
-class ChatFormat:
+class ChatFormat(BaseFormat):
     """The codec of OpenAI chat completions. Its framing is the cost of the start of the reply."""
 
     name = CHAT
-    framing = cost.REPLY
-
-    def read(self, payload: Mapping[str, Any]) -> Message:
-        return message_from(payload, CHAT)
 
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
         """The results of a message's calls come right after it, as this API demands.
@@ -54,9 +43,6 @@ class ChatFormat:
         follows the results, as a user message.
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
-
-    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
-        return items
 
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user"
@@ -68,36 +54,11 @@ class ChatFormat:
             "content": text + own if isinstance(own, str) else [{"type": "text", "text": text}, *own],
         }
 
-    def opening(self, first: Payload) -> Payload | None:
-        return None
-
-    def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
-        return redacted(message, replace, calls=calls)
-
-    def tokens(self, item: Payload, counter: TokenCounter) -> int:
-        """OpenAI's formula for text, a bound for anything else: see `cost`."""
-        return cost.message_tokens(item, counter)
-
-    def system_tokens(self, text: str, counter: TokenCounter) -> int:
-        return cost.system_text(text, counter)
-
-    def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
-        return cost.openai_tools(tools, counter)
-
     def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
         return chat_answer(response)
 
     def streamed(self) -> StreamedAnswer:
         return ChatStream()
-
-    def calls(self, message: Message) -> tuple[Call, ...]:
-        return calls_of(message)
-
-    def spoken(self, message: Message) -> str:
-        return spoken(message)
-
-    def takes_breakpoints(self, model: str | None) -> bool:
-        return model is not None and takes_cache_breakpoints(model)
 
     def request(
         self,

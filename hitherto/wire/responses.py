@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart
 from hitherto.core.context.stream import StreamedAnswer
-from hitherto.core.log.message import RESPONSES, Call, Message, Payload, Role
-from hitherto.core.model_family import takes_cache_breakpoints
+from hitherto.core.log.message import RESPONSES, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import ResponsesStream, responses_answer
+from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
 from hitherto.wire.fields import content, identifier, objects, own, shown, text
 from hitherto.wire.neutral import (
@@ -28,14 +27,10 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
-    calls_of,
-    message_from,
     readable,
     reads,
     said,
-    spoken,
 )
-from hitherto.wire.redaction import Replace, redacted
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
@@ -51,22 +46,14 @@ _PROVIDERS_OWN = {
 """Items that only this API understands, besides the calls of tools that it runs itself."""
 
 
-@dataclass(frozen=True)
-class ResponsesFormat:
+class ResponsesFormat(BaseFormat):
     """The codec of OpenAI responses. All its token counts are bounds, by the rule for chat: see `cost`."""
 
     name = RESPONSES
-    framing = cost.REPLY
-
-    def read(self, payload: Mapping[str, Any]) -> Message:
-        return message_from(payload, RESPONSES)
 
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
         """Reasoning and calls in their order, then the results: as this API returns and wants them."""
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
-
-    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
-        return items
 
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user" and item.get("type") in (None, "message")
@@ -75,12 +62,6 @@ class ResponsesFormat:
         own = item["content"]
         front: Payload = {"type": "input_text", "text": text}
         return {**item, "content": text + own if isinstance(own, str) else [front, *own]}
-
-    def opening(self, first: Payload) -> Payload | None:
-        return None
-
-    def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
-        return redacted(message, replace, calls=calls)
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
         if item.get("type") in (None, "message"):
@@ -93,26 +74,11 @@ class ResponsesFormat:
             return cost.PER_ITEM + bare + cost.content(cast("list[object]", output), counter)
         return cost.PER_ITEM + cost.structured(item, counter)
 
-    def system_tokens(self, text: str, counter: TokenCounter) -> int:
-        return cost.system_text(text, counter)
-
-    def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
-        return cost.openai_tools(tools, counter)
-
     def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
         return responses_answer(response)
 
     def streamed(self) -> StreamedAnswer:
         return ResponsesStream()
-
-    def calls(self, message: Message) -> tuple[Call, ...]:
-        return calls_of(message)
-
-    def spoken(self, message: Message) -> str:
-        return spoken(message)
-
-    def takes_breakpoints(self, model: str | None) -> bool:
-        return model is not None and takes_cache_breakpoints(model)
 
     def request(
         self,

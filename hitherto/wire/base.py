@@ -1,0 +1,53 @@
+"""What the wire formats have in common; OpenAI's two have most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hitherto.core.context.budget import TokenCounter
+from hitherto.core.log.message import Call, Message, Payload
+from hitherto.core.model_family import takes_cache_breakpoints
+from hitherto.wire import cost
+from hitherto.wire.neutral import calls_of, message_from, spoken
+from hitherto.wire.redaction import Replace, redacted
+
+
+@dataclass(frozen=True)
+class BaseFormat:
+    """See `WireFormat`. `framing` is the cost of the start of the reply."""
+
+    name = ""
+    framing = cost.REPLY
+
+    def read(self, payload: Mapping[str, Any]) -> Message:
+        return message_from(payload, self.name)
+
+    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
+        return items
+
+    def opening(self, first: Payload) -> Payload | None:
+        return None
+
+    def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
+        return redacted(message, replace, calls=calls)
+
+    def tokens(self, item: Payload, counter: TokenCounter) -> int:
+        """OpenAI's formula for text, a bound for anything else: see `cost`."""
+        return cost.message_tokens(item, counter)
+
+    def system_tokens(self, text: str, counter: TokenCounter) -> int:
+        return cost.system_text(text, counter)
+
+    def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
+        return cost.openai_tools(tools, counter)
+
+    def calls(self, message: Message) -> tuple[Call, ...]:
+        return calls_of(message)
+
+    def spoken(self, message: Message) -> str:
+        return spoken(message)
+
+    def takes_breakpoints(self, model: str | None) -> bool:
+        return model is not None and takes_cache_breakpoints(model)
