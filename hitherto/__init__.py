@@ -7,255 +7,138 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
-    from hitherto.core.context.expansion import Expansion
-    from hitherto.core.context.kept import KeptContext
-    from hitherto.core.context.manifest import Manifest
-    from hitherto.core.cross_session import CrossSession, CrossSessionLike
-    from hitherto.core.digests.digest import Digest
-    from hitherto.core.digests.work import Backlog
-    from hitherto.core.documents.document import Document, KeptDocument
-    from hitherto.core.facts.fact import Evidence, Fact, FactEvent, FactState, Subject, Visibility
-    from hitherto.core.facts.queries import AddedFact
-    from hitherto.core.key import ApiKey, Right
-    from hitherto.core.ledger import Costs
-    from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopeCounts
-    from hitherto.core.log.frontier import DigestAction
-    from hitherto.core.log.head import Head
-    from hitherto.core.log.message import Call, Logged, Message, Wire
-    from hitherto.core.policy.policy import Policy
+    # With an alias, a name is public to type checkers.
+    # isort: off
+    from hitherto.core.context.expansion import Expansion as Expansion
+    from hitherto.core.context.kept import KeptContext as KeptContext
+    from hitherto.core.context.manifest import Manifest as Manifest
+    from hitherto.core.cross_session import CrossSession as CrossSession, CrossSessionLike as CrossSessionLike
+    from hitherto.core.digests.digest import Digest as Digest
+    from hitherto.core.digests.work import Backlog as Backlog
+    from hitherto.core.documents.document import Document as Document, KeptDocument as KeptDocument
+    from hitherto.core.facts.fact import (
+        Evidence as Evidence,
+        Fact as Fact,
+        FactEvent as FactEvent,
+        FactState as FactState,
+        Subject as Subject,
+        Visibility as Visibility,
+    )
+    from hitherto.core.facts.queries import AddedFact as AddedFact
+    from hitherto.core.key import ApiKey as ApiKey, Right as Right
+    from hitherto.core.ledger import Costs as Costs
+    from hitherto.core.log.conversations import (
+        AgentDefaults as AgentDefaults,
+        ConversationInfo as ConversationInfo,
+        ScopeCounts as ScopeCounts,
+    )
+    from hitherto.core.log.frontier import DigestAction as DigestAction
+    from hitherto.core.log.head import Head as Head
+    from hitherto.core.log.message import Call as Call, Logged as Logged, Message as Message, Wire as Wire
+    from hitherto.core.policy.policy import Policy as Policy
     from hitherto.core.policy.presets import (
-        PolicyLike,
-        balanced,
-        chunks,
-        native,
-        none,
-        policy_of,
-        redact,
-        rolling,
-        sliding_window,
-        summarize,
-        token_threshold,
-        trim,
+        PolicyLike as PolicyLike,
+        balanced as balanced,
+        chunks as chunks,
+        native as native,
+        none as none,
+        policy_of as policy_of,
+        redact as redact,
+        rolling as rolling,
+        sliding_window as sliding_window,
+        summarize as summarize,
+        token_threshold as token_threshold,
+        trim as trim,
     )
-    from hitherto.core.policy.view import View
-    from hitherto.core.recall.filter import EntryKind
-    from hitherto.core.run import EventKind, Run, RunEvent, RunStatus
-    from hitherto.core.scope import Scope
-    from hitherto.engine.context.context import Context
-    from hitherto.engine.context.recalled import RecallOptions
-    from hitherto.engine.conversation import Conversation
-    from hitherto.engine.documents.documents import Documents
-    from hitherto.engine.export.export import ExportReport
-    from hitherto.engine.export.imports import ImportReport
-    from hitherto.engine.facts.facts import Facts
-    from hitherto.engine.keys import Keys, NewKey
-    from hitherto.engine.listing import ConversationPage, ScopePage
-    from hitherto.engine.log.append import AppendResult
-    from hitherto.engine.log.erase_scope import ErasureReport
-    from hitherto.engine.memory import Memory
-    from hitherto.engine.recall.recall import Hit, RecallResult, Scores
-    from hitherto.engine.runs import Runs
-    from hitherto.engine.services import MemorySettings
-    from hitherto.engine.turn import Turn
-    from hitherto.errors import HithertoError
-    from hitherto.http.client import connect, connect_sync
+    from hitherto.core.policy.view import View as View
+    from hitherto.core.recall.filter import EntryKind as EntryKind
+    from hitherto.core.run import EventKind as EventKind, Run as Run, RunEvent as RunEvent, RunStatus as RunStatus
+    from hitherto.core.scope import Scope as Scope
+    from hitherto.engine.context.context import Context as Context
+    from hitherto.engine.context.recalled import RecallOptions as RecallOptions
+    from hitherto.engine.conversation import Conversation as Conversation
+    from hitherto.engine.documents.documents import Documents as Documents
+    from hitherto.engine.export.export import ExportReport as ExportReport
+    from hitherto.engine.export.imports import ImportReport as ImportReport
+    from hitherto.engine.facts.facts import Facts as Facts
+    from hitherto.engine.keys import Keys as Keys, NewKey as NewKey
+    from hitherto.engine.listing import ConversationPage as ConversationPage, ScopePage as ScopePage
+    from hitherto.engine.log.append import AppendResult as AppendResult
+    from hitherto.engine.log.erase_scope import ErasureReport as ErasureReport
+    from hitherto.engine.memory import Memory as Memory
+    from hitherto.engine.recall.recall import Hit as Hit, RecallResult as RecallResult, Scores as Scores
+    from hitherto.engine.runs import Runs as Runs
+    from hitherto.engine.services import MemorySettings as MemorySettings
+    from hitherto.engine.turn import Turn as Turn
+    from hitherto.errors import HithertoError as HithertoError
+    from hitherto.http.client import connect as connect, connect_sync as connect_sync
     from hitherto.sync.facade import (
-        SyncConversation,
-        SyncDocuments,
-        SyncFacts,
-        SyncKeys,
-        SyncMemory,
-        SyncRuns,
-        SyncTurn,
-        open_sync,
+        SyncConversation as SyncConversation,
+        SyncDocuments as SyncDocuments,
+        SyncFacts as SyncFacts,
+        SyncKeys as SyncKeys,
+        SyncMemory as SyncMemory,
+        SyncRuns as SyncRuns,
+        SyncTurn as SyncTurn,
+        open_sync as open_sync,
     )
-    from hitherto.wire.chat import assistant, system, tool_result, user
-    from hitherto.wiring import Opening, open  # noqa: A004 (the name users read: hitherto.open)
+    from hitherto.wire.chat import assistant as assistant, system as system, tool_result as tool_result, user as user
+    from hitherto.wiring import Opening as Opening, open as open  # noqa: A004 (the name users read: hitherto.open)
 
 _NAMES = {
-    "hitherto.core.context.expansion": ("Expansion",),
-    "hitherto.core.context.kept": ("KeptContext",),
-    "hitherto.core.context.manifest": ("Manifest",),
-    "hitherto.core.cross_session": ("CrossSession", "CrossSessionLike"),
-    "hitherto.core.digests.digest": ("Digest",),
-    "hitherto.core.documents.document": ("Document", "KeptDocument"),
-    "hitherto.core.facts.fact": (
-        "Evidence",
-        "Fact",
-        "FactEvent",
-        "FactState",
-        "Subject",
-        "Visibility",
+    "core.context.expansion": "Expansion",
+    "core.context.kept": "KeptContext",
+    "core.context.manifest": "Manifest",
+    "core.cross_session": "CrossSession CrossSessionLike",
+    "core.digests.digest": "Digest",
+    "core.digests.work": "Backlog",
+    "core.documents.document": "Document KeptDocument",
+    "core.facts.fact": "Evidence Fact FactEvent FactState Subject Visibility",
+    "core.facts.queries": "AddedFact",
+    "core.key": "ApiKey Right",
+    "core.ledger": "Costs",
+    "core.log.conversations": "AgentDefaults ConversationInfo ScopeCounts",
+    "core.log.frontier": "DigestAction",
+    "core.log.head": "Head",
+    "core.log.message": "Call Logged Message Wire",
+    "core.policy.policy": "Policy",
+    "core.policy.presets": (
+        "PolicyLike balanced chunks native none policy_of redact rolling sliding_window summarize token_threshold trim"
     ),
-    "hitherto.core.key": ("ApiKey", "Right"),
-    "hitherto.core.ledger": ("Costs",),
-    "hitherto.core.log.frontier": ("DigestAction",),
-    "hitherto.core.log.head": ("Head",),
-    "hitherto.core.log.message": (
-        "Call",
-        "Logged",
-        "Message",
-        "Wire",
-    ),
-    "hitherto.core.policy.policy": ("Policy",),
-    "hitherto.core.policy.presets": (
-        "PolicyLike",
-        "balanced",
-        "chunks",
-        "native",
-        "none",
-        "policy_of",
-        "redact",
-        "rolling",
-        "sliding_window",
-        "summarize",
-        "token_threshold",
-        "trim",
-    ),
-    "hitherto.core.policy.view": ("View",),
-    "hitherto.core.recall.filter": ("EntryKind",),
-    "hitherto.core.run": ("EventKind", "Run", "RunEvent", "RunStatus"),
-    "hitherto.core.scope": ("Scope",),
-    "hitherto.engine.context.context": ("Context",),
-    "hitherto.engine.context.recalled": ("RecallOptions",),
-    "hitherto.engine.conversation": ("Conversation",),
-    "hitherto.engine.documents.documents": ("Documents",),
-    "hitherto.engine.facts.facts": ("Facts",),
-    "hitherto.engine.log.append": ("AppendResult",),
-    "hitherto.engine.export.export": ("ExportReport",),
-    "hitherto.engine.export.imports": ("ImportReport",),
-    "hitherto.engine.log.erase_scope": ("ErasureReport",),
-    "hitherto.engine.memory": ("Memory",),
-    "hitherto.engine.recall.recall": (
-        "Hit",
-        "RecallResult",
-        "Scores",
-    ),
-    "hitherto.engine.keys": ("Keys", "NewKey"),
-    "hitherto.http.client": ("connect", "connect_sync"),
-    "hitherto.engine.listing": ("ConversationPage", "ScopePage"),
-    "hitherto.engine.runs": ("Runs",),
-    "hitherto.engine.services": ("MemorySettings",),
-    "hitherto.engine.turn": ("Turn",),
-    "hitherto.errors": ("HithertoError",),
-    "hitherto.core.digests.work": ("Backlog",),
-    "hitherto.core.facts.queries": ("AddedFact",),
-    "hitherto.core.log.conversations": ("AgentDefaults", "ConversationInfo", "ScopeCounts"),
-    "hitherto.sync.facade": (
-        "SyncConversation",
-        "SyncDocuments",
-        "SyncFacts",
-        "SyncKeys",
-        "SyncMemory",
-        "SyncRuns",
-        "SyncTurn",
-        "open_sync",
-    ),
-    "hitherto.wire.chat": (
-        "assistant",
-        "system",
-        "tool_result",
-        "user",
-    ),
-    "hitherto.wiring": (
-        "Opening",
-        "open",
-    ),
+    "core.policy.view": "View",
+    "core.recall.filter": "EntryKind",
+    "core.run": "EventKind Run RunEvent RunStatus",
+    "core.scope": "Scope",
+    "engine.context.context": "Context",
+    "engine.context.recalled": "RecallOptions",
+    "engine.conversation": "Conversation",
+    "engine.documents.documents": "Documents",
+    "engine.export.export": "ExportReport",
+    "engine.export.imports": "ImportReport",
+    "engine.facts.facts": "Facts",
+    "engine.keys": "Keys NewKey",
+    "engine.listing": "ConversationPage ScopePage",
+    "engine.log.append": "AppendResult",
+    "engine.log.erase_scope": "ErasureReport",
+    "engine.memory": "Memory",
+    "engine.recall.recall": "Hit RecallResult Scores",
+    "engine.runs": "Runs",
+    "engine.services": "MemorySettings",
+    "engine.turn": "Turn",
+    "errors": "HithertoError",
+    "http.client": "connect connect_sync",
+    "sync.facade": "SyncConversation SyncDocuments SyncFacts SyncKeys SyncMemory SyncRuns SyncTurn open_sync",
+    "wire.chat": "assistant system tool_result user",
+    "wiring": "Opening open",
 }
 """The public names of each module."""
 
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {name: f"hitherto.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [
-    "AddedFact",
-    "AgentDefaults",
-    "ApiKey",
-    "AppendResult",
-    "Backlog",
-    "Call",
-    "Context",
-    "Conversation",
-    "ConversationInfo",
-    "ConversationPage",
-    "Costs",
-    "CrossSession",
-    "CrossSessionLike",
-    "Digest",
-    "DigestAction",
-    "Document",
-    "Documents",
-    "EntryKind",
-    "ErasureReport",
-    "EventKind",
-    "Evidence",
-    "Expansion",
-    "ExportReport",
-    "Fact",
-    "FactEvent",
-    "FactState",
-    "Facts",
-    "Head",
-    "Hit",
-    "HithertoError",
-    "ImportReport",
-    "KeptContext",
-    "KeptDocument",
-    "Keys",
-    "Logged",
-    "Manifest",
-    "Memory",
-    "MemorySettings",
-    "Message",
-    "NewKey",
-    "Opening",
-    "Policy",
-    "PolicyLike",
-    "RecallOptions",
-    "RecallResult",
-    "Right",
-    "Run",
-    "RunEvent",
-    "RunStatus",
-    "Runs",
-    "Scope",
-    "ScopeCounts",
-    "ScopePage",
-    "Scores",
-    "Subject",
-    "SyncConversation",
-    "SyncDocuments",
-    "SyncFacts",
-    "SyncKeys",
-    "SyncMemory",
-    "SyncRuns",
-    "SyncTurn",
-    "Turn",
-    "View",
-    "Visibility",
-    "Wire",
-    "assistant",
-    "balanced",
-    "chunks",
-    "connect",
-    "connect_sync",
-    "native",
-    "none",
-    "open",
-    "open_sync",
-    "policy_of",
-    "redact",
-    "rolling",
-    "sliding_window",
-    "summarize",
-    "system",
-    "token_threshold",
-    "tool_result",
-    "trim",
-    "user",
-]
-
+__all__: list[str]
 
 if not _TYPE_CHECKING:
+    __all__ = sorted(_MODULES)  # noqa: PLE0605 (it is a list)  # pyright: ignore[reportUnsupportedDunderAll]
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:
