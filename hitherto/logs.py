@@ -1,7 +1,6 @@
 """Structured logging through the standard library's loggers.
 
-Nothing here depends on how the application has set up structlog, or logging. As long as it has set up neither, nothing
-is printed.
+Nothing here depends on how the application has set up logging. As long as it has not, nothing is printed.
 """
 
 from __future__ import annotations
@@ -10,25 +9,18 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO
-
-if TYPE_CHECKING:  # imported with the first event: it loads more modules than opening a memory does
-    from structlog.typing import EventDict, WrappedLogger
+from typing import Any, TextIO, cast
 
 ROOT = "hitherto"
 """All of Hitherto's loggers are below this one."""
 
 logging.getLogger(ROOT).addHandler(logging.NullHandler())  # else Python prints warnings where logging is not set up
 
-_DUPLICATES = frozenset(vars(logging.makeLogRecord({}))) - {"exc_info", "stack_info"} | {
-    "message",
-    "asctime",
-    "taskName",
-}
-"""Names of attributes that every log record has. The two left out of them are options of a logging call."""
+_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_DUPLICATES = _ATTRIBUTES - {"exc_info", "stack_info"}
+"""Names of attributes that every log record has, without those that are options of a logging call."""
 
 _FRAMES = 3
 """The stack level of the line that logs, seen from `logging`: above `Logger._say` and `Logger.info`."""
@@ -73,10 +65,8 @@ class Logger:
         if (error := _at_hand(fields.get("exc_info"))) is not None:
             fields = {**fields, "exc_info": (type(error), _without_messages(error, _CHAIN), error.__traceback__)}
         own = {name + "_" if name in _DUPLICATES else name: value for name, value in {**self._fields, **fields}.items()}
-        words, options = _rendering()(
-            self._logger, "log", {"stacklevel": _FRAMES, **own, "event": event, "positional_args": args}
-        )
-        self._logger.log(level, *words, **options)
+        options = {name: own.pop(name) for name in ("exc_info", "stack_info") if name in own}
+        self._logger.log(level, event, *args, stacklevel=_FRAMES, extra=own, **cast("dict[str, Any]", options))
 
 
 _CHAIN = 20
@@ -112,14 +102,6 @@ def logger(name: str) -> Logger:
     return Logger(name)
 
 
-@cache
-def _rendering() -> Callable[[WrappedLogger, str, EventDict], tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Structlog's function from an event to the arguments of a logging call."""
-    from structlog.stdlib import render_to_log_args_and_kwargs
-
-    return render_to_log_args_and_kwargs
-
-
 def json_lines(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
     """Set this process up to log one JSON object a line on `stream` (by default standard error), in ASCII.
 
@@ -128,14 +110,7 @@ def json_lines(stream: TextIO | None = None, *, level: int = logging.INFO) -> No
     events from `level` on, other libraries' from WARNING on. All other handlers of the root logger are removed: this is
     for Hitherto's own processes.
     """
-    from structlog.processors import JSONRenderer, format_exc_info
-    from structlog.stdlib import ExtraAdder, ProcessorFormatter
-
-    formatter = ProcessorFormatter(
-        foreign_pre_chain=[ExtraAdder(), format_exc_info],
-        processors=[_in_order, JSONRenderer(serializer=_dumped)],
-    )
-    _take_over(formatter, stream, level)
+    _take_over(_Json(), stream, level)
 
 
 def plain_lines(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
@@ -163,26 +138,27 @@ def _take_over(formatter: logging.Formatter, stream: TextIO | None, level: int) 
     logging.getLogger(ROOT).setLevel(level)
 
 
-def _in_order(_: WrappedLogger, __: str, said: EventDict) -> EventDict:
-    """Put the fields that every line has in front; fields of the event with the same names are renamed."""
-    record: logging.LogRecord = said.pop("_record")
-    del said["_from_structlog"]
-    first = {
-        "time": _time(record),
-        "level": record.levelname.lower(),
-        "logger": record.name,
-        "event": said.pop("event"),
-    }
-    last = {"exception": said.pop("exception")} if "exception" in said else {}
-    rest = {name + "_" if name in first else name: value for name, value in said.items()}
-    return {**first, **rest, **last}
+class _Json(logging.Formatter):
+    """The fields that every line has stand in front; fields of the event with the same names are renamed."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        first = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        fields = {name: value for name, value in vars(record).items() if name not in _ATTRIBUTES}
+        if record.exc_info and record.exc_info[1] is not None:
+            fields["exception"] = self.formatException(record.exc_info)
+        return _dumped({**first, **{name + "_" if name in first else name: value for name, value in fields.items()}})
 
 
 def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _dumped(value: Mapping[str, object], **_: object) -> str:
+def _dumped(value: Mapping[str, object]) -> str:
     try:
         return json.dumps(value, default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):  # NaN or infinity, a circular reference, keys that are not text

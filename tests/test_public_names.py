@@ -11,8 +11,7 @@ from typing import get_origin
 
 import hitherto
 
-# Each takes long to import, and is needed only where it is used. (`rich` is not among them: structlog takes it in where
-# it is there.)
+# Each takes long to import, and is needed only where it is used.
 HEAVY = (
     "openai",
     "anthropic",
@@ -20,7 +19,6 @@ HEAVY = (
     "sqlalchemy",
     "opentelemetry",
     "rich",
-    "structlog",
     "typer",
     "pytest",
 )

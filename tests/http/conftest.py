@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import structlog
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 import hitherto
@@ -52,7 +51,6 @@ def no_request_holds_up_others() -> Iterator[None]:
 
     counter_for(CANONICAL).count("")
     application().openapi()
-    structlog.get_config()  # it is imported with the first line that a process logs
     with collecting, pytest.MonkeyPatch.context() as patched:
         patched.setattr(asyncio.Handle, "_run", timed)
         yield

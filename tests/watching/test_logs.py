@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 
 from hitherto.logs import json_lines, logger, plain_lines
 
@@ -136,17 +135,6 @@ class TestRecords:
 
         log.debug("%s", Loud(), field=Loud())
         assert caplog.records == []
-
-    def test_the_applications_structlog_changes_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
-        def refused(*_: object) -> Any:
-            raise AssertionError
-
-        structlog.configure(processors=[refused], logger_factory=refused)
-        try:
-            logger(NAME).bind(a=1).info("as %s", "ever")
-        finally:
-            structlog.reset_defaults()
-        assert caplog.messages == ["as ever"]
 
 
 def test_nothing_is_printed_where_nobody_has_asked_for_it() -> None:
