@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -19,40 +19,43 @@ from hitherto.cli.bench.retrieval import RecallReport, SearchIn, by_category, me
 from hitherto.cli.memory import run
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, numbers, table_of
+from hitherto.engine.memory import Memory
 from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import InvalidInput
+from hitherto.wiring import IN_MEMORY
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="Conversations and questions, as a LoCoMo file.")]
+_Embedder = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Instead of HITHERTO_EMBEDDER; none searches by words only.")
+]
+_T = TypeVar("_T")
+
+
 def retrieval(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Conversations and questions, as a LoCoMo file.")],
+    file: _File,
     k: Annotated[str, typer.Option(metavar="LIST", help="Measure the best k hits, for each k.")] = "5,10,20,30",
     scope: Annotated[
         SearchIn, typer.Option(help="Ask each question within its conversation, or over all of them.")
     ] = SearchIn.CONVERSATION,
-    embedder: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Instead of HITHERTO_EMBEDDER; none searches by words only.")
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="A PostgreSQL server on which a database is created for this, and dropped. Without it: a server of "
-            "its own in a temporary directory.",
-        ),
-    ] = None,
+    embedder: _Embedder = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure recall: how much of what answers a question is among the best k.
 
-    Appends and indexes the conversations in a database of its own, which is dropped afterwards, and asks every question
-    that has evidence.
+    Appends and indexes the conversations on a PostgreSQL server of its own, which is gone afterwards, and asks every
+    question that has evidence.
     """
-    ks = _ks(k)
+    ks = _numbers(k, "--k", 1, MOST, "5,10,20,30")
     conversations = load(file)
-    report = run(_measure(conversations, ks, scope, embedder, database))
+
+    async def measured(memory: Memory, advance: Callable[[int], None]) -> RecallReport:
+        return await measure(memory, conversations, ks=ks, search_in=scope, advance=advance)
+
+    report = run(_measured(conversations, embedder, measured, worker=False))
     if as_json:
         output.print_json(report.to_json())
         return
@@ -63,7 +66,7 @@ def retrieval(
 
 
 def context(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Conversations and questions, as a LoCoMo file.")],
+    file: _File,
     budget: Annotated[str, typer.Option(metavar="LIST", help="Measure contexts of these tokens.")] = "2000,8000",
     policy: Annotated[str | None, typer.Option(metavar="POLICY", help="The policy, instead of the default.")] = None,
     recall: Annotated[
@@ -72,27 +75,23 @@ def context(
     questions: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Ask about this many questions, spread over all, not all.")
     ] = None,
-    embedder: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Instead of HITHERTO_EMBEDDER; none searches by words only.")
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="A PostgreSQL server on which a database is created for this, and dropped. Without it: a server of "
-            "its own in a temporary directory.",
-        ),
-    ] = None,
+    embedder: _Embedder = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure contexts: how much of what answers a question they show.
 
-    Appends and indexes each conversation in a scope of its own, in a database that is dropped afterwards, and asks for
-    the context of every question that has evidence.
+    Appends and indexes each conversation in a scope of its own, on a PostgreSQL server that is gone afterwards, and
+    asks for the context of every question that has evidence.
     """
     budgets = _numbers(budget, "--budget", 1, 10_000_000, "2000,8000")
     conversations = spread(load(file), questions)
-    report = run(_measured_contexts(conversations, budgets, policy, recall, embedder, database))
+
+    async def measured(memory: Memory, advance: Callable[[int], None]) -> ContextReport:
+        return await measure_contexts(
+            memory, conversations, budgets=budgets, policy=policy, recall=recall, advance=advance
+        )
+
+    report = run(_measured(conversations, embedder, measured, worker=True))
     if as_json:
         output.print_json(report.to_json())
         return
@@ -106,28 +105,19 @@ def context(
     )
 
 
-async def _measured_contexts(
+async def _measured(
     conversations: Sequence[LabeledConversation],
-    budgets: Sequence[int],
-    policy: str | None,
-    recall: bool | None,
     embedder: str | None,
-    database: str | None,
-) -> ContextReport:
-    from hitherto.cli.bench.database import temporary_database
-
+    measured: Callable[[Memory, Callable[[int], None]], Awaitable[_T]],
+    *,
+    worker: bool,
+) -> _T:
+    """What `measured` returns for an empty memory, on a server of its own, and a function that takes its progress."""
     steps = sum(len(labeled.transcript.messages) + len(labeled.questions) for labeled in conversations)
-    async with temporary_database(database) as url, hitherto.open(url, embedder=embedder, worker=True) as memory:
+    async with hitherto.open(IN_MEMORY, embedder=embedder, worker=worker) as memory:
         with output.progress() as progress:
             bar = progress.add_task("messages and questions", total=steps)
-            return await measure_contexts(
-                memory,
-                conversations,
-                budgets=budgets,
-                policy=policy,
-                recall=recall,
-                advance=lambda count: progress.advance(bar, count),
-            )
+            return await measured(memory, lambda count: progress.advance(bar, count))
 
 
 def _evidence_table(report: ContextReport) -> Table:
@@ -148,11 +138,6 @@ def _evidence_table(report: ContextReport) -> Table:
     return table
 
 
-def _ks(text: str) -> list[int]:
-    """Raises InvalidInput."""
-    return _numbers(text, "--k", 1, MOST, "5,10,20,30")
-
-
 def _numbers(text: str, option: str, minimum: int, maximum: int, example: str) -> list[int]:
     """Raises InvalidInput."""
     try:
@@ -162,24 +147,6 @@ def _numbers(text: str, option: str, minimum: int, maximum: int, example: str) -
     if not found or not all(minimum <= one <= maximum for one in found):
         raise InvalidInput(f"{option} is {text!r}; give whole numbers from {minimum} to {maximum}, as in {example}")
     return sorted(set(found))
-
-
-async def _measure(
-    conversations: Sequence[LabeledConversation],
-    ks: Sequence[int],
-    search_in: SearchIn,
-    embedder: str | None,
-    database: str | None,
-) -> RecallReport:
-    from hitherto.cli.bench.database import temporary_database
-
-    steps = sum(len(labeled.transcript.messages) + len(labeled.questions) for labeled in conversations)
-    async with temporary_database(database) as url, hitherto.open(url, embedder=embedder, worker=False) as memory:
-        with output.progress() as progress:
-            bar = progress.add_task("messages and questions", total=steps)
-            return await measure(
-                memory, conversations, ks=ks, search_in=search_in, advance=lambda count: progress.advance(bar, count)
-            )
 
 
 def _table(report: RecallReport) -> Table:

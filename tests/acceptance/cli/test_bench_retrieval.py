@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +20,6 @@ from hitherto.cli.bench import questions
 from hitherto.cli.bench.retrieval import SearchIn, measure, quantile
 from hitherto.errors import InvalidTranscript
 from tests.acceptance.cli.commands import Cli, Ran, bare
-from tests.databases import Server
 from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Answer, Endpoint
 
@@ -273,14 +271,7 @@ def test_nothing_is_measured_in_somebodys_database(file: Path, tmp_path: Path) -
     assert not (tmp_path / "home").exists()
 
 
-def test_a_role_that_may_not_create_a_database_is_told(file: Path, server: Server) -> None:
-    said = bare("bench", "retrieval", file, "--database", server.url).failed(1)
-    assert "may not create a database" in said
-    assert "CREATEDB" in said
-
-
-def test_ctrl_c_leaves_nothing_behind(file: Path, server: Server) -> None:
-    before = databases(server)
+def test_ctrl_c(file: Path) -> None:
     with Endpoint(Answer(silent=True), path="/v1/embeddings") as endpoint:
         settings = {
             "HITHERTO_EMBEDDER": "small",
@@ -288,7 +279,7 @@ def test_ctrl_c_leaves_nothing_behind(file: Path, server: Server) -> None:
             "HITHERTO_EMBEDDER_DIMENSIONS": "64",
         }
         with subprocess.Popen(
-            bare.command("bench", "retrieval", file, "--database", server.admin_url),
+            bare.command("bench", "retrieval", file),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -298,14 +289,6 @@ def test_ctrl_c_leaves_nothing_behind(file: Path, server: Server) -> None:
             running.send_signal(signal.SIGINT)
             out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out, err) == (130, "", "hitherto: interrupted\n")
-    assert databases(server) == before
-
-
-def databases(server: Server) -> set[str]:
-    """Those that this command makes."""
-    with psycopg.connect(server.admin_url) as connection:
-        rows = connection.execute("select datname from pg_database where datname like 'hitherto_bench%'").fetchall()
-    return {row[0] for row in rows}
 
 
 # ---------------------------------------------------------------------------------------------------------- LoCoMo
