@@ -24,7 +24,7 @@ test-long: $(READY)
 # What a change can break first, in less than a minute on two cores: style, imports, types, the pure core and the
 # store, with few random examples.
 quick: style
-	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 2 tests/core tests/store -m "not lasting" --hypothesis-profile=quick -k "not (linear or what_goes or tenancy or processes or ShownToAModel or installed or combining)"; tests=$$?; wait $$types && exit $$tests
+	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 2 tests/core tests/store -m "not lasting and not slow" --hypothesis-profile=quick; tests=$$?; wait $$types && exit $$tests
 
 # Digests through a real, very small model. Its server has an environment of its own, and compiles at the first set-up.
 test-llm: $(READY) $(LLM)/.ready

@@ -114,6 +114,7 @@ def test_python_gets_no_long_row(work: Callable[[str], object], marks: str, rows
     assert max(rows, default=0) <= MOST_MARKS
 
 
+@pytest.mark.slow
 def test_every_combining_character_is_one(rows: list[int]) -> None:
     every = [chr(point) for point in range(0x300, sys.maxunicode + 1) if unicodedata.category(chr(point)) != "Cs"]
     decomposed = unicodedata.normalize("NFKD", "\0".join(every)).split("\0")

@@ -15,6 +15,8 @@ from hitherto.store.store import Store
 from tests.databases import OpenStore
 from tests.store.samples import SCOPE, dialogue, log_of, user, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def others(store: OpenStore) -> AsyncIterator[list[Store]]:

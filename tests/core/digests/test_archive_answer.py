@@ -184,6 +184,7 @@ def test_any_answer_is_read_or_refused(answer: str) -> None:
     assert not any("\0" in text for text in texts)
 
 
+@pytest.mark.slow
 def test_a_long_entry_is_read_in_linear_time() -> None:
     def read(text: str) -> None:
         archive_from(f"## SUMMARY\nx\n## DECISIONS\n- a\n{text}")
@@ -191,6 +192,7 @@ def test_a_long_entry_is_read_in_linear_time() -> None:
     assert growth(read, " word\n" * 20) < 2 * TIMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["{", '{"', '{"a', "#", "# ", "**", "- ", "Summary ", "open ", "(", "[", ",", " ", "No "]
 )

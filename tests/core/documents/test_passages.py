@@ -139,6 +139,7 @@ def test_an_indented_line_does_not_break_the_splitter() -> None:
     checked(text, 16, 10, cut(text, limit=16, overlap=10, markdown=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize(("limit", "overlap", "markdown"), [(800, 100, False), (100, 50, True)])
 def test_the_work_is_linear(unit: str, limit: int, overlap: int, markdown: bool) -> None:

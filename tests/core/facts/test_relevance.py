@@ -72,6 +72,7 @@ def shown(
     )
 
 
+@pytest.mark.slow
 class TestShownToAModel:
     TOWNS = tuple(f"Once visited the town number {at} of the county." for at in range(200))
 

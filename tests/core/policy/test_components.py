@@ -263,6 +263,7 @@ def test_an_action_that_refines_a_summary_is_shown_like_one() -> None:
     assert stage.fingerprint != Stage(Turns(5), LastTurns(2), Summarize(max_tokens=77)).fingerprint
 
 
+@pytest.mark.slow
 def test_the_parts_of_installed_packages_are_found(tmp_path: Path) -> None:
     """In a process of its own, beside a package whose parts cannot be imported: that is logged and no more."""
     (tmp_path / "acme_parts.py").write_text(

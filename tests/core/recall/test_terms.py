@@ -142,6 +142,7 @@ def test_a_question_has_at_most_so_many_terms() -> None:
     assert len(set(terms.hashes.tolist())) == len(terms.hashes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["a ", "a", "-a", "a'", "\u0300\u0316", "ك\u1ab0\u1ab5", "中", "🇩", "👍", "ﷺ", "a_", "é", "\ud800", "Ab ", " Ab's"],

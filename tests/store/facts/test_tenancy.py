@@ -43,7 +43,7 @@ async def planted(store: Store, *scopes: Scope) -> None:
             await store.facts.change(scope, made, SHARE)
 
 
-pytestmark = AS_BOTH
+pytestmark = [AS_BOTH, pytest.mark.slow]
 
 
 class TestFactScope:

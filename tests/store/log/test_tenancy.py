@@ -44,7 +44,7 @@ OTHERS = {
 NAMES = ["c", "C", "c ", "ç", "c\u0327", "%", "_", "c'", 'c"', "c\\", "$1", "%(tenant)s", "c\n", "会話", "🗝", "c" * 200]
 
 
-pytestmark = AS_BOTH
+pytestmark = [AS_BOTH, pytest.mark.slow]
 
 
 class TestScope:

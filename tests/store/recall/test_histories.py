@@ -270,6 +270,7 @@ WHILE: dict[str, tuple[list[Step], list[Step]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", WHILE)
 @pytest.mark.parametrize("how", GOING)
 async def test_what_goes(store: Store, how: str, moment: str) -> None:

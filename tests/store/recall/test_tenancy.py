@@ -45,7 +45,7 @@ async def planted(store: Store, *scopes: Scope) -> None:
             await write(store, name, *(user("tea tea tea") for _ in range(3)), scope=scope)
 
 
-pytestmark = AS_BOTH
+pytestmark = [AS_BOTH, pytest.mark.slow]
 
 
 class TestSearchScope:
