@@ -5,8 +5,8 @@ The conventions of the pages:
 - Blocks of `python` run in order, one namespace a page; `await` may stand outside of a function.
 - A block of `text` right behind one of `python` is what it prints; "…" stands for anything.
 - In a block of `console`, lines after "$ " are commands, and what follows is what they print, likewise. Commands of
-  `hitherto` run; those with a setting in front, another server's address or a FILE in capitals, and `hitherto serve`,
-  are only parsed.
+  `hitherto` run, those of docs/cli.md as processes; those with a setting in front, another server's address or a FILE
+  in capitals, and `hitherto serve`, are only parsed.
 - Blocks of `py` are whole programs, which `tests/acceptance/test_web_pages.py` runs as processes.
 - Blocks of `sql` that only read run on a database that has the schema.
 - Where Python calls a service at `ADDRESS`, one is really served, at another port.
@@ -52,7 +52,7 @@ from hitherto.http.operations import OPERATIONS
 from hitherto.other_systems.views import create_views
 from hitherto.settings import Settings
 from hitherto.store.embedded.server import EmbeddedServer
-from tests import forked
+from tests import called, forked
 from tests.lengths import at_length, lasting
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
@@ -237,24 +237,36 @@ def test_the_commands_of(page: Path, surroundings: None) -> None:
             for setting in shell.settings:
                 assert setting.partition("=")[0].removeprefix("HITHERTO_").lower() in Settings.model_fields
             continue
-        code, out, err = call(*shell.words)
+        if shell.words[0] == "simulate":
+            continue  # see below
+        code, out, err = (started if page.name == "cli.md" else call)(*shell.words)
         assert code == 0 or err, f"{page.name}: {shell.text} ended with {code} and said nothing"
         if shell.output.strip():
             assert_printed(out + err, shell.output, f"{page.name}: {shell.text}")
 
 
 @lasting
-def test_the_simulation_of_a_real_conversation(locomo: Path, surroundings: None) -> None:
-    """What the pages say of a data set that is not part of the project. The README has a part of the table, which is
-    what is simulated where it is not at length."""
-    found = [one for page in PAGES for one in shells(page) if "simulate" in one.words and "LOCOMO.json" in one.words]
-    some, whole = sorted(found, key=lambda one: len(one.output))
-    assert some.words[:-1] == whole.words[:-1], "but for the policies"
-    assert len(rows(some.output)) > 5
-    assert [row for row in rows(some.output) if row not in rows(whole.output)] == []
-    shown = whole if at_length() else some
-    _, out, err = call(*(str(locomo) if word == "LOCOMO.json" else word for word in shown.words))
-    assert_printed(out + err, shown.output, shown.text)
+@pytest.mark.parametrize("transcript", ["LOCOMO.json", "examples/incident.jsonl"])
+def test_the_simulations(transcript: str, surroundings: None, request: pytest.FixtureRequest) -> None:
+    """Two pages have a table of each transcript, one a part of the other's. At length the whole is simulated, else
+    the first policy of the part that searches for nothing, which takes a tenth of the time."""
+    found = [one for page in PAGES for one in shells(page) if one.words[:2] == ("simulate", transcript) and one.output]
+    some, whole = sorted(found, key=lambda one: len(rows(one.output)))
+    tables = {row[0]: row for row in rows(whole.output)}
+    part = [row for row in rows(some.output) if row[0] in tables and "%" in "".join(row)]
+    assert len(part) > 3
+    assert [row for row in part if tables[row[0]] != row] == []
+    words = list((whole if at_length() else some).words)
+    if transcript == "LOCOMO.json":
+        words[1] = str(request.getfixturevalue("locomo"))
+    if at_length():
+        _, out, err = started(*words)
+        assert_printed(out + err, whole.output, whole.text)
+        return
+    policy = next(name for name in words[-1].split(",") if name != "balanced")
+    code, out, err = started(*words[:-1], policy)
+    assert (code, err) == (0, "")
+    assert [row for row in part if row[0] in ("full", policy) and row not in rows(out)] == []
 
 
 def rows(printed: str) -> list[list[str]]:
@@ -264,6 +276,12 @@ def rows(printed: str) -> list[list[str]]:
 
 def call(*words: str) -> tuple[int, str, str]:
     """The exit code of a command line of `hitherto`, and what it printed on its two streams."""
+    done = called.call(*words, environment=dict(os.environ))
+    return done.code, done.out.decode(), done.err.decode()
+
+
+def started(*words: str) -> tuple[int, str, str]:
+    """The same, in a process of its own."""
     done = forked.run(*words, environment=os.environ)
     return done.code, done.out.decode(), done.err.decode()
 
@@ -351,8 +369,10 @@ def test_every_option_is_there(command: str) -> None:
     said = code_of(
         section(DOCS / "cli.md", f"hitherto {command}") + section(DOCS / "cli.md", "Options of every command")
     )
-    for parameter in COMMANDS[command].params:
-        names = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]
+    of_group: dict[str, Any] = getattr(COMMANDS[command], "commands", {})
+    assert [name for name in of_group if name not in said] == []
+    for parameter in [one for each in (COMMANDS[command], *of_group.values()) for one in each.params]:
+        names = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar.rstrip(".")]
         for name in names:
             assert re.search(rf"(?<![\w-]){re.escape(name)}\b", said), f"{command} {name} is not in docs/cli.md"
 
@@ -397,7 +417,7 @@ def test_every_preset_is_there() -> None:
     ("command", "arguments"),
     [
         ("replay", ("examples/support.jsonl",)),
-        ("simulate", ("examples/support.jsonl",)),
+        ("simulate", ("examples/support.jsonl", "--policies", "none")),
         ("log", ("support",)),
         ("context", ("support", "--message", "And now?")),
         ("digests", ("support",)),

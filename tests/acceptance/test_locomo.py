@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hitherto.policies import PRESETS
-from tests import forked
+from tests import called
 from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused
 
 BUDGET = 2_000
@@ -30,7 +30,7 @@ def replayed(home: Path, *words: str | Path, **settings: str) -> list[dict[str, 
     """The conversations in a replay's JSON."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")}
     given = {"HITHERTO_DATA_DIR": str(home), **{f"HITHERTO_{name}": value for name, value in settings.items()}}
-    done = forked.run("replay", *map(str, words), "--budget", str(BUDGET), "--json", environment={**kept, **given})
+    done = called.call("replay", *map(str, words), "--budget", str(BUDGET), "--json", environment={**kept, **given})
     assert (done.code, done.err) == (0, b"")
     found = json.loads(done.out)
     assert set(found) == {"conversations", "repeated", "seconds"}

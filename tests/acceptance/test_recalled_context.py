@@ -374,12 +374,6 @@ class TestChunks:
                 overlapped += any(one.why == "policy" for one in context.manifest.recalled)
             assert overlapped > 5
 
-    async def test_no_budget_is_exceeded(self, store: Store) -> None:
-        async with chunked(store) as (_, chat):
-            for budget in (40, 80, 120, 200, 400, 1_000):
-                context = await context_of(chat, "Which pottery was it?", budget=budget)
-                assert context.tokens <= budget
-
     async def test_nothing_is_recalled_where_a_request_says_so(self, store: Store) -> None:
         """Not the policy's chunks, nor what other conversations have; and nothing is set aside for it."""
         async with chunked(store) as (_, chat):

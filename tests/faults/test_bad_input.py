@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +14,6 @@ from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
 from tests.providers.models.endpoint import refused
-
-PRICES = {"date": "2026-01-01", "models": {"small": {"input": -1, "cached_input": 0, "output": 2, "window": 8_000}}}
 
 
 async def _refused(code: int, *, database: str, **settings: object) -> str:
@@ -44,21 +40,6 @@ async def test_names_of_other_systems_are_ignored_with_one_warning(database: str
 
 
 class TestItDoesNotBegin:
-    async def test_a_newer_schema(self, database: str, tables: Tables) -> None:
-        await tables.all("update hitherto.alembic_version set version_num = '9999'")
-        assert "revision 9999" in await _refused(1, database=database)
-
-    async def test_a_model_address_that_is_none(self, database: str) -> None:
-        urls = ["localhost:11434", "http://", "http://127.0.0.1:11434/v1/chat/completions"]
-        ends = (_refused(2, database=database, model="small", model_base_url=url) for url in urls)
-        assert all("HITHERTO_MODEL_BASE_URL" in said for said in await asyncio.gather(*ends))
-
-    async def test_a_negative_price(self, database: str, tmp_path: Path) -> None:
-        prices = tmp_path / "prices.json"
-        prices.write_text(json.dumps(PRICES))
-        said = await _refused(2, database=database, prices=prices)
-        assert f"{prices}: small.input is -1" in said
-
     async def test_a_ceiling_of_zero(self, database: str) -> None:
         for said, ceiling in zip(
             await asyncio.gather(

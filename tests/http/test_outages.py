@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from signal import Signals
 from urllib.parse import urlsplit
 
 import httpx2 as httpx
@@ -47,8 +46,7 @@ async def texts(memory: Memory) -> list[str]:
     return [one.message.text for one in await memory.conversation("c", scope=SCOPE).messages()]
 
 
-@pytest.mark.parametrize("how", [FAST, KILL])
-async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: Signals) -> None:
+async def test_a_database_that_is_away_and_comes_back(own_server: Server) -> None:
     async with hitherto.open(own_server.service_url, database_timeout=0.5) as memory:
         headers = await headers_of(memory)
         async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
@@ -78,7 +76,7 @@ async def test_a_database_that_is_away_and_comes_back(own_server: Server, how: S
 
             going = asyncio.create_task(go_on())
             await until(lambda: len(written) > 3, "some are written")
-            await own_server.stop(how)
+            await own_server.stop(KILL)
             away = await append(1_000)
             assert "HITHERTO_DATABASE" not in away.text
             assert (away.status_code, away.headers["Content-Type"]) == (503, "application/problem+json")

@@ -15,7 +15,7 @@ import psutil
 import psycopg
 
 from hitherto.core.scope import Scope
-from tests import forked
+from tests import called, forked
 
 SUPPORT = Path(__file__).resolve().parents[3] / "examples" / "support.jsonl"
 SCOPE = Scope(tenant="local", user="me", agent="cli")
@@ -78,7 +78,8 @@ class Cli:
             )
             ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
         else:
-            ended = forked.run(*map(str, words), environment=self.surroundings(**given))
+            run = forked.run if "agent" in words else called.call  # an agent takes the process's own streams
+            ended = run(*map(str, words), environment=self.surroundings(**given))
             ran = Ran(ended.code, ended.out.decode(), ended.err.decode())
         assert "Traceback" not in ran.out + ran.err
         assert not UNSAFE.search(ran.out + ran.err)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from hitherto.other_systems.session_strategies.loop import LONGEST
 from scripts import write_schemas
 from tests import forked
 from tests.acceptance.cli.commands import Cli, bare
+from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -161,25 +163,23 @@ def test_broken_lines_get_an_error_and_the_loop_goes_on(endpoint: Endpoint, data
 def test_ctrl_c(endpoint: Endpoint, database: str) -> None:
     """While it waits for a line, and while a model does not answer."""
     for line in (b"", json.dumps(run("Wait.")).encode() + b"\n"):
-        with Endpoint(Answer(silent=True)) as silent:
-            running = subprocess.Popen(
-                bare.command(*WORDS),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=surroundings(silent, database),
+        their_in, our_out = os.pipe()
+        our_in, their_out = os.pipe()
+        with Endpoint(Answer(silent=True)) as silent, open(os.devnull, "wb") as nowhere:
+            environment = surroundings(silent, database)
+            running = forked.Program(
+                *WORDS, environment=environment, out=their_out, err=nowhere.fileno(), their_in=their_in
             )
-            assert running.stdin is not None
-            assert running.stdout is not None
-            running.stdin.write(b'{"command": "clear"}\n' + line)
-            running.stdin.flush()
-            assert b"cleared" in running.stdout.readline()
-            if line:
-                assert silent.reached.wait(60)
-            running.send_signal(signal.SIGINT)
-            assert running.wait(60) == 130
-            running.stdin.close()
-            running.stdout.close()
+            os.close(their_in)
+            os.close(their_out)
+            with open(our_out, "wb") as writing, open(our_in, "rb") as reading:
+                writing.write(b'{"command": "clear"}\n' + line)
+                writing.flush()
+                assert b"cleared" in reading.readline()
+                if line:
+                    assert silent.reached.wait(PATIENCE)
+                running.send_signal(signal.SIGINT)
+                assert running.wait() == 130
 
 
 @pytest.mark.parametrize(

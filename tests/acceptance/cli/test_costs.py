@@ -67,12 +67,6 @@ async def ledger(database: str) -> AsyncIterator[Store]:
     await store.aclose()
 
 
-async def aged(database: str, days: int) -> None:
-    """Everything in the ledger, so many days ago."""
-    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
-        await connection.execute("update hitherto.model_call set created_at = %s", [NOW - days * DAY])
-
-
 def costs(database: str, *words: str, **given: str) -> Ran:
     return bare("costs", "--database", database, *words, **given)
 
@@ -156,23 +150,6 @@ async def test_large_figures_fit(database: str, ledger: Store) -> None:
     ran = shown(costs(database, "--by", "model"))
     assert re.search(r"296,296\.3 M +30\.0 M +300\.0 M +\$296,296\.20$", ran, re.MULTILINE)
     assert len(ran.strip().splitlines()) == 6, "title, names, a line, the group, an empty one, the sum"
-
-
-async def test_by_each(database: str, ledger: Store) -> None:
-    await ledger.note_calls(MINE, None, entries([CALL]))
-    await aged(database, 2)
-    await ledger.note_calls(THEIRS, None, entries([CALL, replace(FAILED, model="m")]))
-    newest, oldest = TODAY.isoformat(), (TODAY - 2 * DAY).isoformat()
-    found = {by: groups(costs(database, "--by", by, "--json")) for by in ("tenant", "user", "model", "purpose", "day")}
-    assert found["tenant"] == ["other", "acme"]
-    assert found["user"] == ["u-2", "u-1"]
-    assert found["model"] == ["gpt-4.1-mini", "m"]
-    assert found["purpose"] == ["digest", "condense"]
-    assert found["day"][-1] == oldest
-    assert found["day"][0] >= newest
-    assert groups(costs(database, "--json")) == found["day"]
-    assert groups(costs(database, "--by", "tenant", "--tenant", "acme", "--json")) == ["acme"]
-    assert groups(costs(database, "--tenant", "ACME", "--json")) == []
 
 
 async def test_which_days(database: str, ledger: Store) -> None:

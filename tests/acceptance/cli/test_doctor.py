@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitherto.store import schema
-from tests.acceptance.cli.commands import NOWHERE, Cli, bare
+from tests.acceptance.cli.commands import NOWHERE, SUPPORT, Cli, bare
 from tests.acceptance.cli.doctoring import (
     KEY,
     NAMES,
@@ -28,7 +28,7 @@ from tests.providers.models.endpoint import Answer, Endpoint, compacted, refused
 
 
 def test_all_is_well(cli: Cli) -> None:
-    cli("demo")
+    cli("replay", SUPPORT)
     found = doctor(cli)
     assert found.code == 0
     assert found.others() == {"ok", "skipped"}

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hitherto
 from hitherto import assistant, user
-from hitherto.cli.app import command_of
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.cli.commands import Cli, Home, Ran, bare
-
-REFUSED = {
-    "nothing": ("", "says nothing"),
-    "no word": (" ... ", "says nothing"),
-    "too long": ("x" * 501, "501 characters"),
-    "far too long": ("long " * 10_000, "50,000 characters"),
-}
 
 
 def done(ran: Ran) -> Ran:
@@ -165,21 +156,6 @@ def test_what_cannot_be_shared_is_told(cli: Cli) -> None:
     assert done(cli("facts", "share", alone, "--user", "gus", "--json")).json["fact"]["visibility"] == "shared"
 
 
-def test_of_two_reviewers_the_second_is_told(cli: Cli) -> None:
-    number = added(cli, "jo", "Likes tea")
-    done(cli("facts", "edit", number, "--content", "Likes coffee", "--expect", "1", "--user", "jo"))
-    for words in (
-        ("edit", number, "--content", "Likes cocoa"),
-        ("confirm", number),
-        ("unshare", number),
-        ("delete", number),
-    ):
-        said = cli("facts", *words, "--expect", "1", "--user", "jo").failed(1)
-        assert "version 2" in said
-    (fact,) = listed(cli, "jo")
-    assert (fact["content"], fact["version"]) == ("Likes coffee", 2)
-
-
 def test_pages_have_every_fact_once(cli: Cli) -> None:
     ids = [int(added(cli, "kim", f"Has read volume {number}")) for number in range(5)]
     found: list[int] = []
@@ -277,14 +253,3 @@ def test_a_listing_without_any(cli: Cli) -> None:
     said = "User nobody has no facts with agent cli. Try: --all-agents, or hitherto facts add TEXT\n"
     assert (ran.code, ran.out) == (0, said)
     assert "fewer options" in done(cli("facts", "list", "--user", "nobody", "--category", "hobby", COLUMNS="120")).out
-
-
-def test_every_option_is_on_the_page() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
-    section = page.partition("\n## hitherto facts\n")[2].partition("\n## ")[0]
-    every = page.partition("\n## Options of every command\n")[2].partition("\n## ")[0]
-    for name, command in command_of("facts").commands.items():
-        assert f"`{name}" in section
-        for parameter in command.params:
-            option = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
-            assert option in section + every, f"{name} {option}"

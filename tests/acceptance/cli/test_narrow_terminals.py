@@ -13,7 +13,7 @@ from hitherto import Scope, assistant, user
 from hitherto.providers.scripted.model import Scripted, items
 from tests.acceptance.cli.commands import Cli, Home
 
-WIDTHS = (80, 30)
+WIDTH = 30
 SUBJECT = "rosa-lindqvist"
 ME = Scope(tenant="local", user="me", agent="cli")
 JAPANESE = "日本語で毎日日記を書いています。東京に住んでいて、猫が二匹います。名前はクロとシロです"
@@ -77,19 +77,17 @@ def bare(text: str) -> str:
     return text.replace(" ", "")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_facts_are_listed(cli: Cli, width: int) -> None:
-    out = run(cli, width, "facts", "list", "--all-agents")
+def test_facts_are_listed(cli: Cli) -> None:
+    out = run(cli, WIDTH, "facts", "list", "--all-agents")
     for text in TEXTS:
         assert bare(text) in column(out, "fact")
     assert re.findall(r"^ *(\d) ", out, re.MULTILINE) == ["1", "2", "3"], "each has its number"
 
 
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_fact_is_shown(cli: Cli, width: int, number: int) -> None:
+def test_a_fact_is_shown(cli: Cli, number: int) -> None:
     """With what says so, and what happened to it."""
-    out = run(cli, width, "facts", "show", str(number))
+    out = run(cli, WIDTH, "facts", "show", str(number))
     text = bare(TEXTS[number - 1])
     assert bare(out).replace("\n", "").startswith(f"Fact{number}:{text}")
     assert f"user:{text}" in column(out, "text", after="What says so")
@@ -98,30 +96,27 @@ def test_a_fact_is_shown(cli: Cli, width: int, number: int) -> None:
     assert "relationship" in out
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_subjects_are_listed(cli: Cli, width: int) -> None:
-    out = run(cli, width, "facts", "subjects")
+def test_subjects_are_listed(cli: Cli) -> None:
+    out = run(cli, WIDTH, "facts", "subjects")
     assert column(out, "id", after="Subjects") == SUBJECT
     members = column(out, "members", after="Subjects")
     assert all(one in members for one in (ADDRESS[:60], *COUSINS))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_what_was_recalled(cli: Cli, width: int) -> None:
-    out = run(cli, width, "recall", "diary cats 日記 Higginbottom married", "--all-agents", "--kind", "fact")
+def test_what_was_recalled(cli: Cli) -> None:
+    out = run(cli, WIDTH, "recall", "diary cats 日記 Higginbottom married", "--all-agents", "--kind", "fact")
     for number, text in enumerate(TEXTS, 1):
         assert bare(text) in column(out, "text")
         assert f"fact{number}" in column(out, "where")
-    out = run(cli, width, "recall", "diary cats 日記 Higginbottom married", "--kind", "message", "--limit", "3")
+    out = run(cli, WIDTH, "recall", "diary cats 日記 Higginbottom married", "--kind", "message", "--limit", "3")
     for number in range(3):
         assert f":{number * 2}" in column(out, "where"), "where the rest can be read"
     assert all(text[:3] in column(out, "text") for text in TEXTS), "the beginning, on one line"
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_log_and_the_digests(cli: Cli, width: int) -> None:
-    log = run(cli, width, "log", "a-conversation-of-a-long-name")
-    digests = run(cli, width, "digests", "a-conversation-of-a-long-name")
+def test_the_log_and_the_digests(cli: Cli) -> None:
+    log = run(cli, WIDTH, "log", "a-conversation-of-a-long-name")
+    digests = run(cli, WIDTH, "digests", "a-conversation-of-a-long-name")
     for text in TEXTS:
         assert bare(text) in column(log, "text")
         assert bare(text) in column(digests, "statement", after="Digest 1 in full")

@@ -67,6 +67,8 @@ def test_the_json_says_what_was_asked_of_whom(cli: Cli) -> None:
     assert found["searched"] == 7
     assert found["missing"] == []
     assert found["space"].startswith("wordllama")
+    said = cli("recall", "umbrella", "--conversation", "nowhere").failed(1)
+    assert "no conversation 'nowhere' in scope local/me/cli" in said
 
 
 def test_people_get_a_table(cli: Cli) -> None:
@@ -91,26 +93,6 @@ def test_what_a_text_would_do_to_a_terminal(cli: Cli) -> None:
     assert "[bold]it[/bold] has :smile:" in cli("recall", "flamingo", "--limit", "1", COLUMNS="200").out
     (one,) = hits(cli("recall", "flamingo", "--limit", "1", "--json"))
     assert one["text"] == HOSTILE
-
-
-def test_how_many_of_what_and_how_relevant(cli: Cli) -> None:
-    assert len(hits(cli("recall", "umbrella", "--json", "--limit", "1"))) == 1
-    assert len(hits(cli("recall", "umbrella", "--json", "-n", "2"))) == 2
-    every = hits(cli("recall", "umbrella", "--json"))
-    between = sorted(one["score"] for one in every)[len(every) // 2]
-    kept = hits(cli("recall", "umbrella", "--json", "--min-score", str(between)))
-    assert [one["start"] for one in kept] == [one["start"] for one in every if one["score"] >= between]
-    assert 0 < len(kept) < len(every)
-    assert {one["kind"] for one in hits(cli("recall", "umbrella", "--json", "--kind", "message"))} == {"message"}
-    assert hits(cli("recall", "umbrella", "--json", "--kind", "digest", "--kind", "passage")) == []
-
-
-def test_one_conversation(cli: Cli) -> None:
-    found = places(cli("recall", "umbrella", "--json", "--conversation", "work"))
-    assert {name for _, name, _ in found} == {"work"}
-    assert ("cli", "work", 2) in found
-    said = cli("recall", "umbrella", "--conversation", "nowhere").failed(1)
-    assert "no conversation 'nowhere' in scope local/me/cli" in said
 
 
 def test_when_it_was_said(cli: Cli) -> None:
