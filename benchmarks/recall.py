@@ -37,7 +37,7 @@ _TABLES = (
 
 async def run(ground: Ground) -> Findings:
     """Searches in a scope of 100,000 messages among 1,000,000 in the database, and in one of 1,000."""
-    large, small = ground.size(100_000, quick=2_000), ground.size(1_000, quick=200)
+    large, small = ground.size(100_000, quick=300), ground.size(1_000, quick=100)
     questions = ground.size(200, quick=5)
     findings = Findings()
     async with ground.database() as url, memory_on(url, worker=False) as memory:

@@ -23,6 +23,7 @@ from hitherto.settings import Settings
 from hitherto.settings.values import ModelProvider
 from tests.acceptance.cli.commands import bare
 from tests.conftest import SCOPE
+from tests.lengths import examples, lasting
 
 SECRET = "qxsecret"
 
@@ -74,8 +75,9 @@ def checked(*shown: object) -> None:
         assert SECRET not in text.lower()
 
 
+@lasting
 @given(DATABASES, PASSWORDS, ENCODED)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(50))
 def test_of_a_database(form: str, password: str, encode: type[str]) -> None:
     address = form.format(encode(password))
     asked = Settings.load(database=address)

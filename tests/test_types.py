@@ -18,6 +18,7 @@ from hitherto import policies
 from hitherto.settings import Settings
 from hitherto.settings.definitions import ServiceSettings
 from hitherto.settings.open_options import SettingsOptions
+from tests.lengths import at_length, lasting
 
 PROGRAM = """
 import hitherto
@@ -68,7 +69,8 @@ CHECKERS = {
 }
 
 
-@pytest.mark.parametrize("checker", CHECKERS)
+@lasting
+@pytest.mark.parametrize("checker", CHECKERS if at_length() else ["basedpyright"])
 def test_a_mistyped_option_is_found(checker: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     file = tmp_path / "program.py"
     file.write_text(PROGRAM, encoding="utf-8")

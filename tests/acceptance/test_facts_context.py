@@ -39,7 +39,7 @@ from tests.acceptance.family import (
 )
 from tests.acceptance.receipts import check
 from tests.engine.validity import assert_whole
-from tests.lengths import examples, lasting
+from tests.lengths import at_length, examples, lasting
 from tests.wire.rules import assert_valid
 
 WIRES = ("openai.chat", "openai.responses", "anthropic")
@@ -47,6 +47,22 @@ TOPICS = (
     *("violins", "chess", "maps", "Latin", "physics", "cellos", "sailing", "botany", "opera", "hiking"),
     *("pottery", "trains", "bees", "poetry", "cooking", "gardens", "stars", "birds", "coins", "jazz"),
 )
+
+
+PLACES = (
+    ("auto", PLENTY, "system"),
+    ("auto", 1_000, "incoming"),
+    ("system", PLENTY, "system"),
+    ("system", 1_000, "system"),
+    ("incoming", PLENTY, "incoming"),
+    ("incoming", 1_000, "incoming"),
+)
+"""The setting and a budget, and where facts stand then."""
+
+STANDS = [
+    (*place, wire) for at, place in enumerate(PLACES) for wire in (WIRES if at_length() else (WIRES[at % len(WIRES)],))
+]
+"""In every format at length, else each in one."""
 
 
 def likes(topic: str) -> str:
@@ -89,8 +105,7 @@ def place_of(context: Context) -> str | None:
 class TestShare:
     """A part of the budget, and what bears on the question where not all of them fit."""
 
-    @pytest.mark.parametrize("share", [0.05, 0.15, 0.5])
-    @pytest.mark.parametrize("place", ["auto", "system", "incoming"])
+    @pytest.mark.parametrize(("share", "place"), [(0.05, "incoming"), (0.15, "auto"), (0.5, "system")])
     async def test_never_more_than_their_share(self, store: Store, share: float, place: str) -> None:
         async with opened(store, worker=False, facts_share=share, facts_place=place) as memory:
             ids = await know(memory, [likes(topic) for topic in TOPICS])
@@ -130,18 +145,8 @@ class TestShare:
 class TestPlace:
     """At the end of the instructions, or in front of the incoming message."""
 
-    @pytest.mark.parametrize("wire", WIRES)
-    @pytest.mark.parametrize(
-        ("setting", "budget", "place"),
-        [
-            ("auto", PLENTY, "system"),
-            ("auto", 1_000, "incoming"),
-            ("system", PLENTY, "system"),
-            ("system", 1_000, "system"),
-            ("incoming", PLENTY, "incoming"),
-            ("incoming", 1_000, "incoming"),
-        ],
-    )
+    @lasting
+    @pytest.mark.parametrize(("setting", "budget", "place", "wire"), STANDS)
     async def test_where_they_stand(self, store: Store, wire: Wire, setting: str, budget: int, place: str) -> None:
         async with opened(store, worker=False, facts_place=setting) as memory:
             ids = await know(memory, [likes(one) for one in TOPICS])
@@ -378,14 +383,11 @@ class TestInertText:
     """Promise 14: a fact is data; a line of its own at most, and never one of ours."""
 
     @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
-    @pytest.mark.parametrize("how", ["added", "extracted"])
-    async def test_a_hostile_fact_is_one_line(self, store: Store, content: str, how: str) -> None:
+    async def test_a_hostile_fact_is_one_line(self, store: Store, content: str) -> None:
+        """One that a model found; those that a person adds are drawn below."""
         answer = items("They talked.", facts=[("hobby", content, [0]), ("hobby", "Loves chess.", [0])])
         async with opened(store, model=Scripted(then=answer), facts_place="incoming") as memory:
-            if how == "added":
-                await know(memory, [content, "Loves chess."])
-            else:
-                await dialogue(memory, "c", "Hello.")
+            await dialogue(memory, "c", "Hello.")
             for wire in WIRES:
                 for budget in (PLENTY, 2_000):
                     context = await asked(

@@ -41,7 +41,7 @@ class Rounds:
 
     async def play(self, number: int) -> str:
         """One round; says what happened in it."""
-        who, silent = WHO[number // 2 % len(WHO)], number % 2 == 1
+        who, silent = WHO[number % len(WHO)], (number + number // len(WHO)) % 2 == 1
         names = [f"round-{number}-{name}" for name in "abc"]
         await self._end(self._writers)
         self._writers = [await self._crew.writer(*names) for _ in range(2)]

@@ -93,4 +93,4 @@ async def test_told_to_stop_while_the_server_is_away(
 
 
 async def _appended(writers: list[Program]) -> None:
-    await asyncio.gather(*(writer.appended(25) for writer in writers))
+    await asyncio.gather(*(writer.appended(8) for writer in writers))

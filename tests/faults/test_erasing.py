@@ -18,11 +18,11 @@ from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
 from tests.faults.eraser import ANN
 from tests.faults.processes import Program
-from tests.lengths import examples, lasting
+from tests.lengths import at_length, lasting
 from tests.postgres.test_erasure_bytes import SECRET, dump, filled, marks
 
 CONVERSATIONS = 6
-KILLS = examples(4)
+KILLS = 24 if at_length() else 3
 
 
 @pytest.fixture

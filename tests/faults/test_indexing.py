@@ -18,7 +18,7 @@ from tests.conftest import SCOPE
 from tests.faults.conftest import Api, Crew, lease
 from tests.faults.waiting import until
 
-MESSAGES = 6_000
+MESSAGES = 4_600
 """More than a segment takes."""
 
 _STATE = """

@@ -19,6 +19,7 @@ from tests.conftest import SCOPE
 from tests.faults.processes import Program
 from tests.faults.thinking import ThinkingModel
 from tests.faults.writer import POLICY
+from tests.lengths import at_length, lasting
 from tests.patience import PATIENCE
 
 
@@ -29,12 +30,13 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-@pytest.mark.parametrize(
-    ("words", "started"),
-    [(("serve", "--port", "0"), "Serving at"), (("worker",), "Worker started")],
-    ids=["serve", "worker"],
-)
+SERVE, WORKER = (("serve", "--port", "0"), "Serving at"), (("worker",), "Worker started")
+STOPS = [(*SERVE, signal.SIGTERM), (*WORKER, signal.SIGINT)]
+MORE_STOPS = [(*SERVE, signal.SIGINT), (*WORKER, signal.SIGTERM)]
+
+
+@lasting
+@pytest.mark.parametrize(("words", "started", "number"), [*STOPS, *MORE_STOPS] if at_length() else STOPS)
 async def test_a_digest_in_progress_gets_its_grace(
     words: tuple[str, ...], started: str, number: signal.Signals, folder: Path, model: ThinkingModel
 ) -> None:

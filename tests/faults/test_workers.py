@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 
@@ -99,6 +100,7 @@ async def test_a_model_that_hangs(api: Api, crew: Crew, model: ThinkingModel, ta
     while True:
         appended = await api.append()
         await api.conversation("c").context(user("?"), budget=4_000)
+        await asyncio.sleep(0.05)
         row = await tables.digest(digest)
         if time.monotonic() - hanging.at > 0.8 * timeout:
             break

@@ -16,6 +16,7 @@ from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
 from hitherto.tokens import CANONICAL, BpeCounter, ByteCounter, EstimateCounter, bpe, counter_for
 from hitherto.tokens.bpe import Encoding
+from tests.lengths import examples, lasting
 
 ENCODINGS: list[Encoding] = ["o200k_base", "cl100k_base"]
 
@@ -82,8 +83,9 @@ def encoding(request: pytest.FixtureRequest) -> Encoding:
     return request.param
 
 
+@lasting
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(70))
 @given(text=any_text)
 def test_counts_what_tiktoken_counts(encoding: Encoding, text: str) -> None:
     assert counter_for(encoding).count(text) == reference_count(encoding, text)
@@ -140,8 +142,9 @@ def test_nothing_costs_nothing(name: str) -> None:
     assert counter_for(name).count("") == 0
 
 
+@lasting
 @pytest.mark.parametrize("character", ["a", " ", "\n", "1", "é", "😀", "\u0301", "\0", *RULES])
-def test_ten_megabytes_of_one_character(encoding: Encoding, character: str) -> None:
+def test_megabytes_of_one_character(encoding: Encoding, character: str) -> None:
     """One character repeated is one or more equal pieces: beyond its ends the count grows by a fixed step.
 
     The step is taken from tiktoken, whose time is quadratic here, at sizes that it can take; 1,920 characters
@@ -149,7 +152,7 @@ def test_ten_megabytes_of_one_character(encoding: Encoding, character: str) -> N
     """
     period = 1_920
     small, next_small = (reference_count(encoding, character * size) for size in (period, 2 * period))
-    times = 10_000_000 // period
+    times = examples(1_700_000) // period
     expected = small + (times - 1) * (next_small - small)
     assert counter_for(encoding).count(character * (times * period)) == expected
 
@@ -184,7 +187,8 @@ def test_nul_is_a_character(encoding: Encoding) -> None:
     assert counter_for(encoding).count("a\0b") == reference_count(encoding, "a\0b")
 
 
-@settings(deadline=None, max_examples=400)
+@lasting
+@settings(deadline=None, max_examples=examples(70))
 @given(text=st.one_of(any_text, broken_text))
 def test_the_estimate_lies_between_the_exact_count_and_the_bytes(text: str) -> None:
     exact, estimate = counter_for(CANONICAL).count(text), counter_for("some-local-model").count(text)
