@@ -160,7 +160,7 @@ def in_use(memory: Memory) -> bool:
     return stats["pool_available"] < stats["pool_size"]
 
 
-async def test_a_full_pool(database: str) -> None:
+async def test_a_full_pool(database: str, caplog: pytest.LogCaptureFixture) -> None:
     """Who waits too long for a connection comes back later; others are served as before."""
     async with hitherto.open(database, pool_size=1, database_timeout=0.2, worker=False) as memory:
         headers = await headers_of(memory)
@@ -170,6 +170,7 @@ async def test_a_full_pool(database: str) -> None:
             async with store._connections.borrowed():
                 found = await client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: "k"}, json=body)
                 assert (found.status_code, found.headers["Retry-After"]) == (503, "1")
+                assert "pool_size" in caplog.text
                 assert (await client.get("/healthz")).status_code == 200
                 assert (await client.get("/readyz")).status_code == 503
             assert (await client.get("/readyz")).status_code == 200

@@ -222,7 +222,10 @@ class Connections:
             async with asyncio.timeout(self._patience):
                 return await self._turns.acquire()
         except TimeoutError:
-            raise PoolTimeout(f"couldn't get a connection after {self._patience:.2f} sec") from None
+            raise PoolTimeout(
+                f"all {self._pool.max_size} connections that this process may have (pool_size) were in use for "
+                f"{self._patience:g} seconds"
+            ) from None
 
     async def _taken(self, tenant: str) -> RowSecurityConnection:
         """A connection for a task that has its turn. If there is none to be had, the turn is given back."""
