@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 import hitherto
 from hitherto import Context, Memory, Message
-from hitherto.ports.models.compactor import Compactor
+from hitherto.ports.models import Compactor
 from hitherto.store import schema
 from hitherto.store.embedded.server import EmbeddedServer
 from hitherto.tokens import CANONICAL, counter_for

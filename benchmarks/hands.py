@@ -17,8 +17,8 @@ import hitherto
 from benchmarks.ground import turn
 from hitherto import Memory, Scope, sliding_window
 from hitherto.core.prompt import Prompt
-from hitherto.ports.models.model import Completion, Model
-from hitherto.providers.scripted.model import items
+from hitherto.ports.models import Completion, Model
+from hitherto.providers.scripted import items
 from hitherto.tokens import CANONICAL
 
 TEXT = 12

@@ -11,7 +11,7 @@ from benchmarks.report import Bar, Findings, ratio
 from hitherto import Memory, Policy, Scope
 from hitherto.core.log.message import Payload
 from hitherto.policies import PRESETS
-from hitherto.ports.models.compactor import CompactionResult
+from hitherto.ports.models import CompactionResult
 
 _BAR = Bar(limit=1.2)
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")

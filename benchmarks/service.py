@@ -17,8 +17,8 @@ from benchmarks.ground import BUDGET, Ground, memory_on, turn
 from benchmarks.measure import Side, Times, in_turns
 from benchmarks.report import Bar, Figure, Findings
 from hitherto import Conversation, Memory, Message, Scope, none
+from hitherto.store.connections import row_security
 from hitherto.store.embedded.server import SERVICE
-from hitherto.store.row_security import roles
 
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
 _TEXT = 36
@@ -47,7 +47,7 @@ async def run(ground: Ground) -> Findings:
     turns = [turn(random, _TEXT) for _ in range(repetitions + warm_up)]
     figures = list[Figure]()
     async with ground.database() as url, memory_on(url, worker=False) as owner:
-        await roles.grant(url, SERVICE)
+        await row_security.grant(url, SERVICE)
         address = make_conninfo(url, user=SERVICE)
         key = (await owner.keys(_SCOPE.tenant).create("bench")).secret
         async with (

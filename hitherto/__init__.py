@@ -10,12 +10,12 @@ if _TYPE_CHECKING:
     # With an alias, a name is public to type checkers.
     # isort: off
     from hitherto.core.context.expansion import Expansion as Expansion
-    from hitherto.core.context.kept import KeptContext as KeptContext
+    from hitherto.core.context.manifest import KeptContext as KeptContext
     from hitherto.core.context.manifest import Manifest as Manifest
     from hitherto.core.cross_session import CrossSession as CrossSession, CrossSessionLike as CrossSessionLike
     from hitherto.core.digests.digest import Digest as Digest
-    from hitherto.core.digests.work import Backlog as Backlog
-    from hitherto.core.documents.document import Document as Document, KeptDocument as KeptDocument
+    from hitherto.core.digests.digest import Backlog as Backlog
+    from hitherto.core.documents import Document as Document, KeptDocument as KeptDocument
     from hitherto.core.facts.fact import (
         Evidence as Evidence,
         Fact as Fact,
@@ -87,12 +87,10 @@ if _TYPE_CHECKING:
 
 _NAMES = {
     "core.context.expansion": "Expansion",
-    "core.context.kept": "KeptContext",
-    "core.context.manifest": "Manifest",
+    "core.context.manifest": "KeptContext Manifest",
     "core.cross_session": "CrossSession CrossSessionLike",
-    "core.digests.digest": "Digest",
-    "core.digests.work": "Backlog",
-    "core.documents.document": "Document KeptDocument",
+    "core.digests.digest": "Backlog Digest",
+    "core.documents": "Document KeptDocument",
     "core.facts.fact": "Evidence Fact FactEvent FactState Subject Visibility",
     "core.facts.queries": "AddedFact",
     "core.key": "ApiKey Right",

@@ -16,9 +16,27 @@ import logging
 from functools import cache
 from importlib.metadata import entry_points
 
-from hitherto.core.policy.action import Action, Chunk, Compact, Drop, Redact, Summarize
 from hitherto.core.policy.component import Component, register
-from hitherto.core.policy.keep import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Nothing, Window
+from hitherto.core.policy.parts import (
+    Action,
+    Chunk,
+    Compact,
+    Drop,
+    Keep,
+    LastFraction,
+    LastMessages,
+    LastTokens,
+    LastTurns,
+    Nothing,
+    Prefix,
+    Recalled,
+    Redact,
+    Render,
+    ShadowTurn,
+    Summarize,
+    SystemMessage,
+    Window,
+)
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.presets import (
     PRESETS,
@@ -34,7 +52,6 @@ from hitherto.core.policy.presets import (
     token_threshold,
     trim,
 )
-from hitherto.core.policy.render import Prefix, Recalled, Render, ShadowTurn, SystemMessage
 from hitherto.core.policy.trigger import (
     AllOf,
     AnyOf,

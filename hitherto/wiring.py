@@ -16,17 +16,13 @@ from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput, InvalidSettings, ModelError, ModelUnavailable, StoreError
 from hitherto.logs import logger
 from hitherto.policies import discover
-from hitherto.ports.models.compactor import Compactor
-from hitherto.ports.models.embedder import Embedder
-from hitherto.ports.models.model import Model
-from hitherto.ports.models.reranker import Reranker
+from hitherto.ports.models import Compactor, Embedder, Model, Reranker
 from hitherto.ports.watch import Watch
 from hitherto.pricing import listed
-from hitherto.providers.names import models
-from hitherto.providers.names.embedders import embedder_of, learn, previous_of
-from hitherto.providers.names.rerankers import reranker_of
+from hitherto.providers import names
+from hitherto.providers.names import embedder_of, learn, previous_of, reranker_of
 from hitherto.settings import Settings
-from hitherto.settings.open_options import SettingsOptions
+from hitherto.settings.definitions import SettingsOptions
 from hitherto.watching import watch_of
 
 if TYPE_CHECKING:
@@ -106,13 +102,13 @@ def open(  # noqa: A001 (the name users read: hitherto.open)
             _check_object(name, one, port)
         discover()
         named_ones = {"model": model, "embedder": embedder, "reranker": reranker}
-        names = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
+        by_name = {setting: name for setting, name in named_ones.items() if isinstance(name, str)}
         if of_commands := sorted({"tenant", "user", "agent"} & settings.keys()):
             raise InvalidSettings(
                 f"{of_commands[0]!r} is a setting of commands; programs name a scope in each call: "
                 "memory.conversation(id, scope=Scope(tenant=…, user=…, agent=…))"
             )
-        loaded = Settings.load(config, database=database, **names, **settings)
+        loaded = Settings.load(config, database=database, **by_name, **settings)
         return await open_with(
             loaded,
             model=model,
@@ -255,12 +251,12 @@ async def _as_service(url: str, settings: Settings) -> str:
     from psycopg.conninfo import make_conninfo
 
     from hitherto.store import schema
+    from hitherto.store.connections import row_security
     from hitherto.store.embedded.server import SERVICE
-    from hitherto.store.row_security import roles
 
     if not settings.read_only:
         await schema.ensure(url, patience=settings.database_timeout)
-        await roles.grant(url, SERVICE)
+        await row_security.grant(url, SERVICE)
     return make_conninfo(url, user=SERVICE)
 
 
@@ -276,8 +272,8 @@ async def own_server(settings: Settings, opened: AsyncExitStack, *, create: bool
 
 def model_of(settings: Settings, opened: AsyncExitStack) -> Model:
     """The model for digests that the settings name; `opened` gives back what it holds. Raises InvalidSettings."""
-    model = models.model_of(settings)
-    if models.lacks_key(settings):
+    model = names.model_of(settings)
+    if names.lacks_key(settings):
         log.warning("No key is set for the model %s: its endpoint will refuse. Set HITHERTO_MODEL_KEY", settings.model)
     opened.push_async_callback(model.aclose)
     return model
@@ -286,7 +282,7 @@ def model_of(settings: Settings, opened: AsyncExitStack) -> Model:
 def compactor_of(settings: Settings, opened: AsyncExitStack) -> Compactor | None:
     """The compaction endpoint that the settings name, None if they name none. Whether it can compact is not checked
     yet."""
-    compactor = models.compactor_of(settings)
+    compactor = names.compactor_of(settings)
     if compactor is not None:
         opened.push_async_callback(compactor.aclose)
     return compactor

@@ -167,7 +167,7 @@ def opening(source: Source, imports: set[str]) -> str:
     imports |= source.needed(function.args)
     imports |= {
         "from hitherto.wiring import open as open_memory",
-        "from hitherto.sync.background import BackgroundMemory",
+        "from hitherto.sync.base import BackgroundMemory",
     }
     imports.add("from hitherto.sync.base import SyncMemoryBase, SyncPart, SyncTurnBase")
     return f'''\

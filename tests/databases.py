@@ -14,9 +14,9 @@ from psycopg.conninfo import make_conninfo
 
 from hitherto.store import schema
 from hitherto.store.connections.pool import Connections
+from hitherto.store.connections.row_security import grant
 from hitherto.store.embedded import cluster, throwaway
 from hitherto.store.embedded.throwaway import DELETE_ALL, IS_FREE
-from hitherto.store.row_security import roles
 from hitherto.store.store import Store
 from tests.patience import PATIENCE
 
@@ -74,7 +74,7 @@ _CATALOG = """
 
 async def service_url(url: str) -> str:
     """The database at `url`, its owner's, as a role for which row-level security holds, as a service has it."""
-    await roles.grant(url, ROW_SECURITY_ROLE)
+    await grant(url, ROW_SECURITY_ROLE)
     return make_conninfo(url, user=ROW_SECURITY_ROLE)
 
 
@@ -177,7 +177,7 @@ class Databases:
         if free:
             return free.pop()
         name = await self.take()
-        await roles.grant(self.url(name), ROW_SECURITY_ROLE)
+        await grant(self.url(name), ROW_SECURITY_ROLE)
         async with await self._connected(name) as connection:
             self._granted = await _catalog(connection)
         return name

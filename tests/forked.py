@@ -28,7 +28,7 @@ _PROGRAM = """
 import atexit, gc, json, os, pkgutil, runpy, signal, socket, sys, threading
 import hitherto, tests.engine.log.writer, tests.faults.worker, tests.faults.writer
 from hitherto.providers import wordllama
-from hitherto.tokens.bpe import BpeCounter
+from hitherto.tokens.counters import BpeCounter
 # Anthropic's package takes a second, and few programs need it.
 left_out = "__main__", "hitherto.providers.anthropic", "hitherto.testing"
 for module in pkgutil.walk_packages(hitherto.__path__, "hitherto."):

@@ -10,13 +10,10 @@ from typing import Any, Unpack
 from hitherto import Memory
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.policies import discover
-from hitherto.ports.models.compactor import Compactor
-from hitherto.ports.models.embedder import Embedder
-from hitherto.ports.models.model import Model
-from hitherto.ports.models.reranker import Reranker
+from hitherto.ports.models import Compactor, Embedder, Model, Reranker
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
-from hitherto.settings.open_options import SettingsOptions
+from hitherto.settings.definitions import SettingsOptions
 from hitherto.store.store import Store
 from hitherto.wiring import Opening, make_memory
 

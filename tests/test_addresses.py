@@ -18,7 +18,7 @@ import hitherto
 from hitherto.addresses import shown_address
 from hitherto.errors import DatabaseUnavailable, HithertoError, InvalidSettings
 from hitherto.providers.endpoints.failures import Endpoint
-from hitherto.providers.names.models import model_of
+from hitherto.providers.names import model_of
 from hitherto.settings import Settings
 from hitherto.settings.values import ModelProvider
 from tests.acceptance.cli.commands import bare

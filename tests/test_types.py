@@ -16,8 +16,7 @@ import pytest
 import hitherto
 from hitherto import policies
 from hitherto.settings import Settings
-from hitherto.settings.definitions import ServiceSettings
-from hitherto.settings.open_options import SettingsOptions
+from hitherto.settings.definitions import ServiceSettings, SettingsOptions
 from tests.lengths import at_length, lasting
 
 PROGRAM = """

@@ -48,9 +48,11 @@ _ELSEWHERE = {
     "serve": ("service.serve", "serve"),
     "keys": ("service.keys", "keys"),
     "worker": ("service.worker", "worker"),
-    "conversations": ("lists.conversations", "conversations"),
-    "scopes": ("lists.scopes", "scopes"),
-    "runs": ("lists.runs", "runs"),
+    "migrate": ("service.migrate", "migrate"),
+    "digests": ("log", "digests"),
+    "conversations": ("lists", "conversations"),
+    "scopes": ("lists", "scopes"),
+    "runs": ("lists", "runs"),
     "import": ("export", "import_"),
 }
 

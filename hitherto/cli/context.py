@@ -20,14 +20,13 @@ from hitherto.cli.policies import parse_policy
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import plain
 from hitherto.cli.terminal.tables import NONE, numbers, or_none, seq_range, table_of
-from hitherto.core.context.kept import changes_since
-from hitherto.core.context.manifest import FactsShown, Manifest
+from hitherto.core.context.manifest import FactsShown, Manifest, changes_since
 from hitherto.core.log.message import CHAT, Wire
 from hitherto.core.policy.span import Fate
 from hitherto.errors import InvalidInput, NotFound, NotReproducible
 
 if TYPE_CHECKING:
-    from hitherto.core.context.kept import KeptContext
+    from hitherto.core.context.manifest import KeptContext
     from hitherto.engine.context.context import Context
     from hitherto.engine.memory import Memory
 

@@ -13,11 +13,10 @@ from rich.text import Text
 import hitherto
 from hitherto.cli import options
 from hitherto.cli.context import manifest_tables
-from hitherto.cli.digests import digests_table
+from hitherto.cli.log import digests_table
 from hitherto.cli.options import Target, default_scope
-from hitherto.cli.replay.command import run_replay
+from hitherto.cli.replay.command import rounds_table, run_replay, summary
 from hitherto.cli.replay.rounds import Replayed
-from hitherto.cli.replay.tables import rounds_table, summary
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import parse
 from hitherto.engine.context.context import Context

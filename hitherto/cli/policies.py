@@ -10,7 +10,7 @@ from pathlib import Path
 from hitherto.core.policy import presets
 from hitherto.core.policy.policy import Policy
 from hitherto.errors import InvalidPolicy
-from hitherto.simulation.composed import redact_summarize, redact_trim
+from hitherto.simulation.run import redact_summarize, redact_trim
 
 COMPOSED = {"redact_summarize": redact_summarize, "redact_trim": redact_trim}
 """Policies of several stages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from hitherto.core.digests.work import DigestOutcome, NewDigest, RewrittenDigest
+from hitherto.core.digests.digest import DigestOutcome, NewDigest, RewrittenDigest
 from hitherto.core.facts.fact import LearnedFacts
 from hitherto.core.ledger import ModelCall
 from hitherto.core.log.conversations import Receipt

@@ -14,12 +14,11 @@ from hitherto.aside import aside, in_thread
 from hitherto.core.changes import Changes
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
-from hitherto.core.context.kept import KeptContext
-from hitherto.core.context.manifest import Manifest
+from hitherto.core.context.manifest import KeptContext, Manifest
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSessionLike, cross_session_of
 from hitherto.core.digests.digest import Digest
-from hitherto.core.documents.checks import metadata_json
+from hitherto.core.documents import metadata_json
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
@@ -35,11 +34,9 @@ from hitherto.engine.context.context import Context
 from hitherto.engine.context.expand import Expandable, expanded
 from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.injection import chosen, earlier_than
-from hitherto.engine.context.keep import keep, keeps
-from hitherto.engine.context.rebuild import rebuilt
+from hitherto.engine.context.rebuild import keep, keeps, rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
-from hitherto.engine.context.session_items import items_within
-from hitherto.engine.context.view import ViewBuilder
+from hitherto.engine.context.view import ViewBuilder, items_within
 from hitherto.engine.digests.fire import committed, fired, refire
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult, append, check_key

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
-from hitherto.core.documents.checks import metadata_json
+from hitherto.core.documents import metadata_json
 from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, ScopeCounts, ScopePart
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.recall.arguments import checked_limit, checked_time

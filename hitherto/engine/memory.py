@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
 from hitherto.core.cross_session import CrossSessionLike, cross_session_of
-from hitherto.core.digests.work import Backlog
-from hitherto.core.documents.checks import metadata_json, type_of
-from hitherto.core.export.records import ExportScope
+from hitherto.core.digests.digest import Backlog
+from hitherto.core.documents import metadata_json, type_of
+from hitherto.core.export import ExportScope
 from hitherto.core.facts.fact import MOST_MEMBERS, Subject
 from hitherto.core.ledger import By, Costs
 from hitherto.core.log.append import checked_ttl
@@ -59,7 +59,7 @@ from hitherto.engine.runs import Runs
 from hitherto.engine.services import MemorySettings, Services
 from hitherto.errors import DatabaseReadOnly, InvalidInput, InvalidScope, StoreError
 from hitherto.logs import logger
-from hitherto.ports.models.reranker import Reranker
+from hitherto.ports.models import Reranker
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto")

@@ -21,10 +21,7 @@ from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import InvalidPolicy
-from hitherto.ports.models.compactor import Compactor, family_of
-from hitherto.ports.models.embedder import Embedder
-from hitherto.ports.models.model import EXTRACTIVE, Model
-from hitherto.ports.models.reranker import Reranker
+from hitherto.ports.models import EXTRACTIVE, Compactor, Embedder, Model, Reranker, family_of
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
 

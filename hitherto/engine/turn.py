@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, M
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
 
-from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.context.request import StreamedAnswer
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, Wire, plain_message
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none

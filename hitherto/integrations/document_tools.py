@@ -8,8 +8,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from hitherto.core.documents.checks import ALL
-from hitherto.core.documents.document import Document
+from hitherto.core.documents import ALL, Document
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.recall import Hit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from hitherto.core.digests.work import Backlog
+from hitherto.core.digests.digest import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction
 

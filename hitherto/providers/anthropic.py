@@ -19,11 +19,10 @@ from anthropic import (
 
 from hitherto.core.log.message import storable
 from hitherto.core.prompt import Prompt
-from hitherto.ports.models.model import Completion, Model
+from hitherto.ports.models import Completion, Model
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import Endpoint, SDKErrors, name_of, paid
-from hitherto.providers.endpoints.json_body import at, is_json, tokens
-from hitherto.providers.endpoints.response import bounded
+from hitherto.providers.endpoints.response import at, bounded, is_json, tokens
 
 if TYPE_CHECKING:
     from httpx2 import Request, Response

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from hitherto.core.recall.rerank import most_passages, order_of, rerank_prompt
 from hitherto.errors import ModelUnavailable
-from hitherto.ports.models.model import Model
-from hitherto.ports.models.reranker import Reranker, RerankResult
+from hitherto.ports.models import Model, Reranker, RerankResult
 from hitherto.providers.endpoints.failures import paid
 
 _AT_MOST = 20

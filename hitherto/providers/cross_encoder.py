@@ -10,10 +10,10 @@ from openai import APIStatusError
 
 from hitherto.core.log.message import storable
 from hitherto.errors import InvalidModelAnswer
-from hitherto.ports.models.reranker import Reranker, RerankResult
+from hitherto.ports.models import Reranker, RerankResult
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid
-from hitherto.providers.endpoints.json_body import at, tokens
+from hitherto.providers.endpoints.response import at, tokens
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 
 NAMED = EndpointSettingNames(

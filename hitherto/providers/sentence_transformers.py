@@ -13,8 +13,8 @@ import numpy as np
 from hitherto.core.log.message import storable
 from hitherto.core.recall.vectors import Space
 from hitherto.errors import InvalidSettings, ModelRejected, ModelUnavailable
-from hitherto.ports.models.embedder import Embedder, Embeddings, usable
-from hitherto.providers.names.embedding_models import known_model
+from hitherto.ports.models import Embedder, Embeddings, usable
+from hitherto.providers.names import known_model
 
 _PACKAGE = "sentence_transformers"
 

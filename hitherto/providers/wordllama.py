@@ -23,7 +23,7 @@ from hitherto.core.log.message import storable
 from hitherto.core.recall.stopwords import STOP_WORDS
 from hitherto.core.recall.vectors import Space, Vectors
 from hitherto.errors import ModelRejected
-from hitherto.ports.models.embedder import Embeddings
+from hitherto.ports.models import Embeddings
 
 _SPACE = Space(name="wordllama-256/telling-words-1", dimensions=256)
 _LONGEST = 20_000

@@ -2,22 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import ANTHROPIC, CHAT, Message
+from hitherto.core.log.message import ANTHROPIC, CHAT, Message, Role
+from hitherto.core.policy.parts import Drop, LastTokens, Redact, Summarize, SystemMessage
+from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.trigger import AnyOf, Messages, Tokens
+from hitherto.core.prompt import Prompt
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import BudgetExceeded
-from hitherto.simulation.counting import Counting
-from hitherto.simulation.evidence import Labeled, evidence_shown
-from hitherto.simulation.figures import Figures, SentRequest
-from hitherto.simulation.repeats import Repeats
-from hitherto.simulation.steps import steps
+from hitherto.ports.models import Completion, Model
+from hitherto.simulation.figures import Figures, Labeled, Repeats, SentRequest, evidence_shown
 from hitherto.wire import codec
+from hitherto.wire.cost import compact
+
+# The trigger and what is kept are far apart on purpose: each firing changes the start of the context, and what is sent
+# between two firings comes from the provider's cache.
+_OLD_RESULTS = Stage(Tokens(3_000), LastTokens(1_000), Redact())
+_LONG = AnyOf((Tokens(6_000), Messages(60)))
+
+
+def redact_summarize() -> Policy:
+    """Old tool results become placeholders first; what still grows long becomes a short digest."""
+    summarize = Stage(_LONG, LastTokens(800), Summarize(max_tokens=400), SystemMessage())
+    return Policy("redact_summarize", (_OLD_RESULTS, summarize))
+
+
+def redact_trim() -> Policy:
+    """The same without a model: what still grows long is dropped."""
+    return Policy("redact_trim", (_OLD_RESULTS, Stage(_LONG, LastTokens(1_000), Drop())))
+
+
+_CHAT = codec(CHAT)
+
+
+class Counting(Model):
+    """Passes everything on to `model`, and counts the tokens of prompts (the schema of the answer included) and of
+    answers: those that `counter` counts, whatever the model itself reports. A call that fails is not counted."""
+
+    def __init__(self, model: Model, counter: TokenCounter) -> None:
+        self._model, self._counter = model, counter
+        self.calls = 0
+        self.tokens_in = 0
+        self.tokens_out = 0
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def input_limit(self) -> int:
+        return self._model.input_limit
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        answer = await self._model.complete(prompt)
+        items = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
+        self.calls += 1
+        self.tokens_in += _CHAT.framing + sum(_CHAT.tokens(item, self._counter) for item in items)
+        self.tokens_in += self._counter.count(compact(dict(prompt.schema))) if prompt.schema else 0
+        self.tokens_out += self._counter.count(answer.text)
+        return answer
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request: what had come in since the one before, and what the model answered."""
+
+    asked: tuple[Message, ...]
+    answered: tuple[Message, ...]
+
+
+def steps(messages: Iterable[Message]) -> Iterator[Step]:
+    """The transcript as requests, in order.
+
+    Consecutive messages of the assistant, tool calls included, are the answer to one request, which held everything
+    before them. What came in before them is that request's `asked`: a user's messages, or a batch of tool results.
+    Messages at the end that nobody answered are a request too. Messages of the assistant at the beginning are a step
+    with empty `asked`: no request was made for them here.
+    """
+    asked: list[Message] = []
+    answered: list[Message] = []
+    for message in messages:
+        if message.role is Role.ASSISTANT:
+            answered.append(message)
+            continue
+        if answered:
+            yield Step(tuple(asked), tuple(answered))
+            asked, answered = [], []
+        asked.append(message)
+    if asked or answered:
+        yield Step(tuple(asked), tuple(answered))
+
 
 SCOPE = Scope(tenant="simulation", user="simulation", agent="simulation")
 

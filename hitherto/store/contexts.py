@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.errors import ForeignKeyViolation
 
-from hitherto.core.context.kept import ContextRecord, KeptContext, manifest_of
+from hitherto.core.context.manifest import ContextRecord, KeptContext, manifest_of
 from hitherto.core.scope import Scope
 from hitherto.store import rows
 from hitherto.store.connections.part import Part

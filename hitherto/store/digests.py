@@ -10,8 +10,16 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from hitherto.core.digests.digest import Digest, Needs
-from hitherto.core.digests.work import Backlog, Claim, DigestJob, DigestWork, EarlierDigest, FailedDigest
+from hitherto.core.digests.digest import (
+    Backlog,
+    Claim,
+    Digest,
+    DigestJob,
+    DigestWork,
+    EarlierDigest,
+    FailedDigest,
+    Needs,
+)
 from hitherto.core.ledger import ModelCall
 from hitherto.core.log.message import Payload, storable
 from hitherto.core.scope import Scope

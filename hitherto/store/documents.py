@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from hitherto.core.documents.document import PREVIEW, ArchiveOrigin, Document, KeptDocument, NewDocument, Passage
+from hitherto.core.documents import PREVIEW, ArchiveOrigin, Document, KeptDocument, NewDocument, Passage
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows

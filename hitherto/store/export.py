@@ -14,8 +14,8 @@ from psycopg import AsyncConnection
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.documents.document import ArchiveOrigin, Document, NewDocument, Passage
-from hitherto.core.export.records import (
+from hitherto.core.documents import ArchiveOrigin, Document, NewDocument, Passage
+from hitherto.core.export import (
     AgentRecord,
     CallRecord,
     ConversationRecord,
@@ -28,8 +28,9 @@ from hitherto.core.export.records import (
     ReceiptRecord,
     RunRecord,
     SourceRecord,
+    canonical,
+    renumbered,
 )
-from hitherto.core.export.renumbering import canonical, renumbered
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.log.conversations import ConversationInfo

@@ -13,8 +13,16 @@ from typing import Any, TypeVar
 from psycopg import AsyncCursor
 from psycopg.rows import namedtuple_row
 
-from hitherto.core.digests.digest import Digest, Item, Needs, Status
-from hitherto.core.digests.work import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
+from hitherto.core.digests.digest import (
+    Digest,
+    DigestOutcome,
+    DigestWork,
+    Item,
+    Needs,
+    NewDigest,
+    RewrittenDigest,
+    Status,
+)
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable

@@ -10,8 +10,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncCursor
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Digest
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import Digest, DigestOutcome
 from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
@@ -20,6 +19,7 @@ from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt,
 from hitherto.core.log.ranges import Ranges, joined, ranges
 from hitherto.core.scope import Scope
 from hitherto.store import ledger, rows
+from hitherto.store.connections.row_security import RowSecurityConnection
 from hitherto.store.connections.silence import allow_long_work
 from hitherto.store.documents import document_values
 from hitherto.store.errors import ours
@@ -27,7 +27,6 @@ from hitherto.store.facts.learn import forget_facts_of, learn
 from hitherto.store.facts.rows import read_current_facts
 from hitherto.store.log import heads
 from hitherto.store.recall import removal
-from hitherto.store.row_security.connection import RowSecurityConnection
 from hitherto.store.sql import SQL
 
 _AT_ONCE = 50

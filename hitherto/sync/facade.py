@@ -9,12 +9,10 @@ from typing import Any, BinaryIO, Literal, Unpack
 from uuid import UUID
 
 from hitherto.core.context.expansion import Expansion
-from hitherto.core.context.kept import KeptContext
-from hitherto.core.context.manifest import Manifest
+from hitherto.core.context.manifest import KeptContext, Manifest
 from hitherto.core.cross_session import CrossSessionLike
-from hitherto.core.digests.digest import Digest
-from hitherto.core.digests.work import Backlog
-from hitherto.core.documents.document import Document, KeptDocument
+from hitherto.core.digests.digest import Backlog, Digest
+from hitherto.core.documents import Document, KeptDocument
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
 from hitherto.core.facts.queries import AddedFact
 from hitherto.core.key import ApiKey, Right
@@ -44,14 +42,10 @@ from hitherto.engine.recall.recall import Hit, RecallResult
 from hitherto.engine.runs import RunList, Runs
 from hitherto.engine.services import MemorySettings
 from hitherto.engine.turn import Answer, Partial
-from hitherto.ports.models.compactor import Compactor
-from hitherto.ports.models.embedder import Embedder
-from hitherto.ports.models.model import Model
-from hitherto.ports.models.reranker import Reranker
+from hitherto.ports.models import Compactor, Embedder, Model, Reranker
 from hitherto.ports.watch import Watch
-from hitherto.settings.open_options import SettingsOptions
-from hitherto.sync.background import BackgroundMemory
-from hitherto.sync.base import SyncMemoryBase, SyncPart, SyncTurnBase
+from hitherto.settings.definitions import SettingsOptions
+from hitherto.sync.base import BackgroundMemory, SyncMemoryBase, SyncPart, SyncTurnBase
 from hitherto.wiring import open as open_memory
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from hitherto.core.recall.vectors import Vectors
-from hitherto.ports.models.embedder import Embedder, Embeddings
+from hitherto.ports.models import Embedder, Embeddings
 
 _TALK = (
     "We took the Granary in Leith for Friday.",

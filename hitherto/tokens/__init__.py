@@ -6,9 +6,7 @@ import functools
 import re
 from typing import Final
 
-from hitherto.tokens.bpe import BpeCounter, Encoding
-from hitherto.tokens.estimate import ByteCounter, EstimateCounter
-from hitherto.tokens.images import image_rates
+from hitherto.tokens.counters import BpeCounter, ByteCounter, Encoding, EstimateCounter, image_rates
 
 __all__ = ["CANONICAL", "BpeCounter", "ByteCounter", "EstimateCounter", "counter_for"]
 

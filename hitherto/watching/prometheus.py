@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hitherto.core.digests.work import Backlog
+from hitherto.core.digests.digest import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings

@@ -9,8 +9,7 @@ from itertools import count
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
-from hitherto.core.context.request import StablePart
-from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.context.request import StablePart, StreamedAnswer
 from hitherto.core.log.message import ANTHROPIC, Message, Payload, Role, too_deep
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from hitherto.core.context.request import StablePart
-from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.context.request import StablePart, StreamedAnswer
 from hitherto.core.log.message import CHAT, Call, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
-from hitherto.core.context.request import StablePart
-from hitherto.core.context.stream import StreamedAnswer
+from hitherto.core.context.request import StablePart, StreamedAnswer
 from hitherto.core.log.message import RESPONSES, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost

@@ -15,8 +15,8 @@ from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.digest import Digest
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on

@@ -11,11 +11,11 @@ from typing import Any
 
 import hitherto
 from hitherto import Context, Conversation, Fact, Memory, Scope, assistant, chunks, user
-from hitherto.core.context.facts_block import CLOSING
+from hitherto.core.context.blocks import CLOSING
 from hitherto.core.context.manifest import FactsShown
 from hitherto.core.plain_text import plain
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Scripted, ScriptedFact, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.memories import open_on

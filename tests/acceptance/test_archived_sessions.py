@@ -12,7 +12,7 @@ from hitherto import Memory, assistant, token_threshold, user
 from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
 from hitherto.integrations.document_tools import document_tools
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies, says_each
 from tests.acceptance.test_cross_session import BUILDING, PLANNING, SCOPE, asks, crossing, second_session

@@ -14,9 +14,8 @@ import hitherto
 from hitherto import Conversation, Memory, Message, assistant, balanced, user
 from hitherto.core.digests.digest import Needs, Status
 from hitherto.core.policy.span import Fate
-from hitherto.providers.extractive.model import Extractive
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.extractive import Extractive
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, fates, made, says_each
 from tests.acceptance.receipts import check

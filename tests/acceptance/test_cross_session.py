@@ -19,7 +19,7 @@ from hitherto.core.prompt import Prompt
 from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import InvalidSettings, NotReproducible
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from hitherto.settings import Settings
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies

@@ -14,13 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Context, Conversation, Memory, Scope, assistant, rolling, user
-from hitherto.core.context.facts_block import CLOSING
+from hitherto.core.context.blocks import CLOSING
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.facts.fact import LONGEST_FACT
 from hitherto.core.log.message import Wire
 from hitherto.errors import BudgetExceeded, InvalidFact, ModelUnavailable, NotReproducible
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (

@@ -9,7 +9,7 @@ import pytest
 
 import hitherto
 from hitherto import Memory, Scope, assistant, rolling, user
-from hitherto.core.context.injection import LEAD
+from hitherto.core.context.budget import LEAD
 from hitherto.core.cross_session import CrossSession, CrossSessionLike
 from hitherto.errors import InvalidInput, NotReproducible
 from hitherto.store.store import Store

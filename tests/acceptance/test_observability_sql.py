@@ -12,7 +12,7 @@ import pytest
 import hitherto
 from hitherto import sliding_window
 from hitherto.other_systems.views import create_views
-from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.providers.scripted import Gate, Scripted
 from tests.acceptance.dialogue import round_, rounds, says_each
 from tests.conftest import SCOPE, SHARED
 

@@ -27,7 +27,7 @@ from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.policies import LastTurns, Redact, Stage, Turns
-from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.providers.scripted import Gate, Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

@@ -13,7 +13,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import policy_json
 from hitherto.errors import InvalidPolicy, InvalidScope
 from hitherto.other_systems.session_strategies.memory_strategy import strategy
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from hitherto.wiring import Opening
 from tests.acceptance.dialogue import PLENTY, answers, asks, bodies, each, round_, rounds, says_each

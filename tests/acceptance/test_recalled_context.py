@@ -22,7 +22,7 @@ from hitherto.core.prompt import Prompt
 from hitherto.core.recall.filter import EntryKind
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import InvalidInput, NotReproducible
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, fates
 from tests.acceptance.receipts import check

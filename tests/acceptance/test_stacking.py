@@ -13,7 +13,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelUnavailable
 from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarize, Tokens, Turns
-from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.providers.scripted import Gate, Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hitherto.core.facts.fact import fingerprint_of_fact
-from hitherto.core.normalization import MOST_MARKS, normalized
+from hitherto.core.plain_text import MOST_MARKS, normalized
 from hitherto.core.recall.terms import analyzed, question_terms
 from hitherto.core.recall.trigger_phrases import TRIGGERS, triggered
 

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from hitherto.core.digests.digest import DigestJob
 from hitherto.core.digests.prompts import DigestTask
-from hitherto.core.digests.work import DigestJob
 from hitherto.core.log.message import Payload
 from hitherto.core.prompt import Prompt
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import ModelRejected, ModelUnavailable
-from hitherto.ports.models.compactor import CompactionResult
-from hitherto.ports.models.model import Completion
-from hitherto.providers.scripted.model import items
+from hitherto.ports.models import CompactionResult, Completion
+from hitherto.providers.scripted import items
 from hitherto.store.store import Store
 
 OUTCOMES = ("good", "good", "good", "good", "plain", "down", "nothing", "nonsense", "defect")

@@ -10,10 +10,10 @@ from hitherto import tokens, wire
 from hitherto.core.ledger import ModelCall
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.engine.services import Services
-from hitherto.ports.models.model import Completion
+from hitherto.ports.models import Completion
 from hitherto.ports.watch import Watch
 from hitherto.pricing import shipped
-from hitherto.providers.scripted.model import Reply, Scripted
+from hitherto.providers.scripted import Reply, Scripted
 from hitherto.settings import Settings
 from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL

@@ -17,9 +17,8 @@ from hitherto.core.recall.vectors import Vectors
 from hitherto.engine.calls import CallContext, Calls
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.errors import InvalidModelAnswer, ModelUnavailable
-from hitherto.ports.models.model import Completion
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.ports.models import Completion
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of

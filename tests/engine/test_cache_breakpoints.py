@@ -14,7 +14,7 @@ import hitherto
 from hitherto import Context, Policy, Scope, assistant, user, wire
 from hitherto.core.log.message import Payload, Wire
 from hitherto.errors import BudgetExceeded
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.acceptance.family import system_of

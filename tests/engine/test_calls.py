@@ -12,7 +12,7 @@ import pytest
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.engine.calls import CallContext, CallPostponed, Calls
 from hitherto.errors import HithertoError, InvalidModelAnswer, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.models.model import Completion
+from hitherto.ports.models import Completion
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.engine.metered import PRICED, Told, services_of

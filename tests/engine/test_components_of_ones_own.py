@@ -28,7 +28,7 @@ from hitherto.policies import (
     Turns,
     register,
 )
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY, Opened, each, looked_up, opener, ranges, round_, rounds, said, says_each
 from tests.conftest import SCOPE

@@ -12,16 +12,14 @@ import pytest
 
 from hitherto import Conversation, Memory, assistant, native, sliding_window, user
 from hitherto.core.digests.digest import Status
-from hitherto.ports.models.model import Prompt
-from hitherto.ports.models.reranker import RerankResult
+from hitherto.ports.models import Prompt, RerankResult
 from hitherto.providers.anthropic import Anthropic
 from hitherto.providers.chat_model_reranker import ChatModelReranker
 from hitherto.providers.cross_encoder import CrossEncoder
 from hitherto.providers.openai_compatible.compactor import OpenAICompactor
 from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedder
 from hitherto.providers.openai_compatible.model import OpenAICompatible
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

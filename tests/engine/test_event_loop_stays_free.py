@@ -13,7 +13,7 @@ import hitherto
 from hitherto import assistant, token_threshold, user
 from hitherto.core.recall.trigger_phrases import TRIGGERS, triggered
 from hitherto.engine.context.recalled import question_of
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from hitherto.wiring import Opening
 from tests.conftest import SCOPE
 

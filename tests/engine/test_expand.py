@@ -18,7 +18,7 @@ from hitherto.core.context.expansion import LEAD
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate
 from hitherto.errors import InvalidBudget, InvalidInput, NotFound
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL, counter_for
 from tests.acceptance.dialogue import Opened, each, looked_up, opener, round_, rounds, said, says_each

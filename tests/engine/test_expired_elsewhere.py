@@ -16,7 +16,7 @@ from hitherto import Conversation, Memory, assistant, user
 from hitherto.core.digests.digest import Status
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import NotReproducible
-from hitherto.providers.scripted.model import Gate, Scripted, items
+from hitherto.providers.scripted import Gate, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.conftest import SCOPE

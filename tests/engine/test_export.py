@@ -16,10 +16,9 @@ import pytest
 
 import hitherto
 from hitherto import ExportReport, ImportReport, Memory, Scope, assistant, token_threshold, user
-from hitherto.core.export.records import KINDS
+from hitherto.core.export import KINDS
 from hitherto.errors import InvalidExport, InvalidInput, InvalidScope
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

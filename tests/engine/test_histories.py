@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Memory, Scope, assistant, sliding_window, user
 from hitherto.errors import ConcurrentWrite, IdempotencyKeyReused
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.lengths import examples, lasting

@@ -14,7 +14,7 @@ import hitherto
 from hitherto import Memory, Policy, assistant
 from hitherto.core.log.message import Wire
 from hitherto.errors import InvalidInput, NotFound
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import Opened, asks, each, opener, rounds, said, says_each
 from tests.conftest import SCOPE

@@ -13,9 +13,9 @@ import pytest
 
 import hitherto
 from hitherto import Memory, assistant, user
-from hitherto.core.context.kept import changes_since
+from hitherto.core.context.manifest import changes_since
 from hitherto.errors import InvalidInput, StoreError
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted import ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on

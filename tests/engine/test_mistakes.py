@@ -20,7 +20,7 @@ from hitherto.errors import (
     NotReproducible,
     StoreError,
 )
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
@@ -41,7 +41,7 @@ class _HalfAnEmbedder:
     ("name", "given", "why"),
     [
         ("embedder", _HalfAnEmbedder(), "has no aclose, batch, documents, local, space; give"),
-        ("embedder", 3, r"int that cannot be used: .*hitherto.ports.models.embedder.Embedder"),
+        ("embedder", 3, r"int that cannot be used: .*hitherto.ports.models.Embedder"),
         ("previous_embedders", [_HalfAnEmbedder()], "previous_embedders is a _HalfAnEmbedder"),
         ("model", Scripted, "model is a .*: it is a class; give an object"),
         ("model", object(), "it has no aclose, complete, input_limit, name"),

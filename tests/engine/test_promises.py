@@ -28,8 +28,8 @@ from hitherto.errors import (
     ModelUnavailable,
     NotReproducible,
 )
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

@@ -30,8 +30,8 @@ from hitherto.errors import (
     InvalidScope,
     NotFound,
 )
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Gate, Hang, Scripted, items
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on

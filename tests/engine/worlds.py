@@ -14,8 +14,7 @@ from typing import Any
 
 from hitherto import Context, Conversation, Memory, Policy, none, tokens, user, wire
 from hitherto.core.context.manifest import Manifest
-from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.digests.work import DigestJob
+from hitherto.core.digests.digest import Digest, DigestJob, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import PATIENCE, REPLACED, Head, OpenCall
@@ -26,7 +25,7 @@ from hitherto.core.policy.view import view
 from hitherto.core.scope import Scope
 from hitherto.engine.services import Services
 from hitherto.errors import BudgetExceeded
-from hitherto.ports.models.compactor import family_of
+from hitherto.ports.models import family_of
 from hitherto.settings import Settings
 from hitherto.store.store import Store
 from hitherto.tokens import CANONICAL

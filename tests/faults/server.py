@@ -11,9 +11,9 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Ping
 
 from hitherto.store import schema
+from hitherto.store.connections import row_security
 from hitherto.store.embedded import cluster, files
 from hitherto.store.embedded.server import SERVICE, EmbeddedServer
-from hitherto.store.row_security import roles
 from tests.faults.waiting import until
 
 FAST, KILL = signal.SIGINT, signal.SIGKILL
@@ -32,7 +32,7 @@ class Server:
     async def start(cls, directory: Path) -> Server:
         made = cls(directory, await EmbeddedServer.start(directory))
         await schema.ensure(made.url, patience=10)
-        await roles.grant(made.url, SERVICE)
+        await row_security.grant(made.url, SERVICE)
         return made
 
     async def stop(self, how: signal.Signals) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 import hitherto
 from hitherto import Memory, Scope
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 import hitherto
-from hitherto.core.digests.work import DigestJob
+from hitherto.core.digests.digest import DigestJob
 from hitherto.engine.memory import Memory
-from hitherto.providers.scripted.model import Gate, Scripted, items
+from hitherto.providers.scripted import Gate, Scripted, items
 from tests.conftest import SCOPE
 from tests.faults.conftest import Api, Crew, lease
 from tests.faults.promises import check

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from tests.faults.waiting import until
 from tests.providers.models.endpoint import Answer, said
 

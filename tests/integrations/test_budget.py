@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Memory
+from hitherto.core.policy.parts import ShadowTurn
 from hitherto.core.policy.presets import chunks, rolling, sliding_window
-from hitherto.core.policy.render import ShadowTurn
 from hitherto.errors import InvalidBatch, InvalidBudget
 from hitherto.integrations.openai_agents import HithertoSession
 from hitherto.other_systems.session_strategies.sessions import (
@@ -25,7 +25,7 @@ from hitherto.other_systems.session_strategies.sessions import (
     TrackingCompactingSession,
     TrimmingSession,
 )
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from hitherto.tokens import counter_for
 from hitherto.wire import codec
 from tests.conftest import SCOPE

@@ -18,7 +18,7 @@ from hitherto.integrations.conversation_tools import RECORD, ConversationTools, 
 from hitherto.integrations.document_tools import MOST
 from hitherto.integrations.openai_agents import conversation_tools as sdk_tools
 from hitherto.other_systems.session_strategies.sessions import SummarizingSession
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, assert_takes, calls

@@ -16,7 +16,7 @@ from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.prompt import Prompt
 from hitherto.integrations.document_tools import DocumentTools, document_tools
 from hitherto.integrations.openai_agents import documents as sdk
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.integrations.planner import QUIET, assert_takes, calls

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from hitherto.core.digests.schema import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_schema
+from hitherto.core.digests.prompts import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_schema
 from hitherto.core.facts.fact import CATEGORIES
 from tests.providers.models.endpoint import Answer, Body, Endpoint
 

@@ -14,8 +14,8 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.errors import InvalidFact, InvalidInput, NotFound
 from hitherto.other_systems.legacies import LegacyService
 from hitherto.other_systems.sliding_summaries import MemoryService
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE

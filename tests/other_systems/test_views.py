@@ -16,8 +16,8 @@ import hitherto
 from hitherto import Call, Memory, assistant, chunks, rolling, tool_result, trim, user
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.other_systems.views import create_views
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Scripted, items
 from tests.acceptance.cli.commands import bare
 from tests.acceptance.dialogue import ONE_TRY, rounds
 from tests.conftest import SCOPE

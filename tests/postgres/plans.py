@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from hitherto.store.row_security import roles
+from hitherto.store.connections import row_security
 from hitherto.store.sql import SQL
 from tests.databases import ROW_SECURITY_ROLE, Databases
 
@@ -91,7 +91,7 @@ async def filled_database(databases: Databases, *fill: str) -> AsyncGenerator[Co
             async with await Connection.connect(databases.url(name), autocommit=True) as filling:
                 await filling.execute(statements.encode())
         await connection.execute("analyze")
-        await roles.grant(databases.url(name), ROW_SECURITY_ROLE)
+        await row_security.grant(databases.url(name), ROW_SECURITY_ROLE)
         await connection.execute(sql.SQL("set role {}").format(sql.Identifier(ROW_SECURITY_ROLE)))
         await connection.execute("set plan_cache_mode = force_generic_plan")
         yield connection

@@ -12,9 +12,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.core.digests.work import DigestJob
+from hitherto.core.digests.digest import DigestJob
 from hitherto.errors import StoreError
-from hitherto.store.row_security import roles
+from hitherto.store.connections import row_security
 from hitherto.store.store import Store
 from tests.postgres.asking import rows
 from tests.store.digests.samples import CALL, begun
@@ -44,7 +44,7 @@ class TestRights:
     """A role to which `hitherto migrate --grant` gave what it needs."""
 
     async def test_it_may_do_all_that_a_worker_does(self, database: str, stranger: str) -> None:
-        await roles.grant(database, stranger)
+        await row_security.grant(database, stranger)
         url = make_conninfo(database, user=stranger)
         store = Store(url)
         await store.open()
@@ -65,13 +65,13 @@ class TestRights:
 
     async def test_a_table_that_was_not_granted_is_named(self, database: str, stranger: str) -> None:
         """As after an upgrade that brought it: rights are to be given again."""
-        await roles.grant(database, stranger)
+        await row_security.grant(database, stranger)
         await rows(database, sql.SQL("revoke all on hitherto.model_call from {}").format(sql.Identifier(stranger)))
         store = Store(make_conninfo(database, user=stranger))
         await store.open()
         with pytest.raises(StoreError, match=r"model_call.*hitherto migrate --grant ROLE"):
             await store.spent(SCOPE.tenant)
-        await roles.grant(database, stranger)
+        await row_security.grant(database, stranger)
         assert (await store.spent(SCOPE.tenant)).tokens == 0
         await write(store, "c", *dialogue(2))
         await write(store, "c", fire=[digest_of(0, 3)])

@@ -12,8 +12,7 @@ from psycopg import sql
 import hitherto
 from hitherto import ErasureReport, Memory, Scope, assistant, token_threshold, user
 from hitherto.core.recall.terms import question_terms
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers

@@ -21,8 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import hitherto
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Status
-from hitherto.core.digests.work import DigestJob
+from hitherto.core.digests.digest import DigestJob, Status
 from hitherto.core.log.append import extended
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.probe import TurnAt

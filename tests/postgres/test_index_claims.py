@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
 from hitherto.store.store import Store
 from tests.store.digests.stage_samples import stage_row, superseded

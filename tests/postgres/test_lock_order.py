@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from hitherto.core.context.kept import ContextRecord
+from hitherto.core.context.manifest import ContextRecord
 from hitherto.store.sql import SQL
 from hitherto.store.store import Store
 from tests.faults.waiting import until

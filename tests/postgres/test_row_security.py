@@ -14,7 +14,7 @@ import hitherto
 from hitherto import Call, Scope, assistant, tool_result, user
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.other_systems.views import create_views
-from hitherto.store.row_security import roles
+from hitherto.store.connections import row_security
 from tests.databases import ROW_SECURITY_ROLE, Server
 
 Connection = psycopg.AsyncConnection[Any]
@@ -60,7 +60,7 @@ async def fill(url: str, tenant: str) -> None:
 async def filled(database: str) -> str:
     for tenant in ("acme", "another"):
         await fill(database, tenant)
-    await roles.grant(database, ROW_SECURITY_ROLE)
+    await row_security.grant(database, ROW_SECURITY_ROLE)
     await create_views(database, grant=ROW_SECURITY_ROLE)
     return database
 
@@ -206,9 +206,9 @@ async def test_what_looks_across_tenants_returns_no_text(as_service: Connection)
 async def test_a_role_that_passes_row_level_security_is_refused(server: Server, database: str) -> None:
     for role in ("hitherto", "postgres"):
         with pytest.raises(InvalidInput, match="nothing would keep tenants apart"):
-            await roles.grant(database, role)
+            await row_security.grant(database, role)
     with pytest.raises(InvalidInput, match="there is no role"):
-        await roles.grant(database, "nobody at all")
+        await row_security.grant(database, "nobody at all")
     with pytest.raises(StoreError, match=r"passes row-level security.*a service that asks for keys"):
         async with hitherto.open(database, row_security=True, worker=False):
             pass
@@ -229,13 +229,13 @@ async def test_a_view_with_its_owners_rights_is_no_way_past(filled: str) -> None
 
 
 async def test_rights_are_given_once(database: str) -> None:
-    assert await roles.grant(database, ROW_SECURITY_ROLE)
-    assert not await roles.grant(database, ROW_SECURITY_ROLE)
+    assert await row_security.grant(database, ROW_SECURITY_ROLE)
+    assert not await row_security.grant(database, ROW_SECURITY_ROLE)
 
 
 async def test_what_a_later_migration_makes(database: str) -> None:
     """A view is given as those of the baseline are; a table with a tenant needs row-level security first."""
-    assert await roles.grant(database, ROW_SECURITY_ROLE)
+    assert await row_security.grant(database, ROW_SECURITY_ROLE)
     address = make_conninfo(database, user=ROW_SECURITY_ROLE)
     async with (
         await Connection.connect(database, autocommit=True) as owner,
@@ -245,8 +245,8 @@ async def test_what_a_later_migration_makes(database: str) -> None:
             "insert into hitherto.subject (tenant, id, name) values ('acme', 's', 's'), ('another', 's', 's')"
         )
         await owner.execute("create view hitherto.later_subjects as select tenant, id from hitherto.subject")
-        assert await roles.grant(database, ROW_SECURITY_ROLE)
-        assert not await roles.grant(database, ROW_SECURITY_ROLE)
+        assert await row_security.grant(database, ROW_SECURITY_ROLE)
+        assert not await row_security.grant(database, ROW_SECURITY_ROLE)
         assert await tenants(as_service, "later_subjects") == set()
         async with as_service.transaction():
             await as_service.execute("select set_config('hitherto.tenant', 'acme', true)")
@@ -255,14 +255,14 @@ async def test_what_a_later_migration_makes(database: str) -> None:
         await owner.execute("create table hitherto.later_table (tenant text not null)")
         await owner.execute("insert into hitherto.later_table values ('acme'), ('another')")
         with pytest.raises(StoreError, match=r"keep tenants apart in later_table: enable row-level security"):
-            await roles.grant(database, ROW_SECURITY_ROLE)
+            await row_security.grant(database, ROW_SECURITY_ROLE)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await tenants(as_service, "later_table")
         await owner.execute("alter table hitherto.later_table enable row level security")
         await owner.execute(
             "create policy of_tenant on hitherto.later_table using (tenant = current_setting('hitherto.tenant', true))"
         )
-        assert await roles.grant(database, ROW_SECURITY_ROLE)
+        assert await row_security.grant(database, ROW_SECURITY_ROLE)
         assert await tenants(as_service, "later_table") == set()
         async with as_service.transaction():
             await as_service.execute("select set_config('hitherto.tenant', 'acme', true)")

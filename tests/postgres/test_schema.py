@@ -13,13 +13,12 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hitherto.core.digests.digest import Item
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import DigestOutcome, Item
 from hitherto.core.run import EventKind
 from hitherto.errors import DatabaseUnavailable, SchemaMismatch, StoreError
 from hitherto.other_systems.views import create_views
 from hitherto.store import schema
-from hitherto.store.row_security import roles
+from hitherto.store.connections import row_security
 from hitherto.store.store import Store
 from tests.conftest import SCOPE, SHARED
 from tests.databases import Server
@@ -227,7 +226,7 @@ class TestRights:
         with pytest.raises(StoreError, match="hitherto migrate --grant ROLE"):
             await opened(url)
         # What the messages ask for is enough.
-        await roles.grant(database, stranger)
+        await row_security.grant(database, stranger)
         store = Store(url)
         await store.open()
         await write(store, "c", *dialogue(1), key="k")

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.digests.work import Claim, DigestJob, DigestWork
+from hitherto.core.digests.digest import Claim, Digest, DigestJob, DigestWork, Status
 from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import ModelCall, Purpose

@@ -16,12 +16,12 @@ import psycopg
 
 from hitherto import Fact
 from hitherto.core.digests.digest import Digest
-from hitherto.core.documents.document import Document
+from hitherto.core.documents import Document
 from hitherto.core.log.message import Logged
 from hitherto.errors import BudgetExceeded, ModelUnavailable
-from hitherto.ports.models.model import Completion, Prompt
-from hitherto.providers.extractive.model import Extractive
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.ports.models import Completion, Prompt
+from hitherto.providers.extractive import Extractive
+from hitherto.providers.scripted import ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.acceptance.family import Says, listener
 from tests.databases import Databases, OpenStore, Server

@@ -6,7 +6,7 @@ import json
 
 import hitherto
 from hitherto import Call, Message, assistant, tool_result, user
-from hitherto.simulation.evidence import evidence_shown
+from hitherto.simulation.figures import evidence_shown
 from tests.conftest import SCOPE
 
 FILLER = "Nothing of note happened on that day, and nothing else was said about it by anybody. "

@@ -13,7 +13,7 @@ import hitherto
 from hitherto import Wire, assistant, user
 from hitherto.core.context.request import StablePart
 from hitherto.pricing import shipped
-from hitherto.simulation.repeats import Repeats
+from hitherto.simulation.figures import Repeats
 from hitherto.tokens import counter_for
 from hitherto.wire import codec
 from tests.conftest import SCOPE

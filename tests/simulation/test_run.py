@@ -14,12 +14,10 @@ from hitherto.core.policy.span import Fate
 from hitherto.core.price import Price
 from hitherto.errors import BudgetExceeded
 from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarize, SystemMessage, Turns
-from hitherto.providers.extractive.model import Extractive
-from hitherto.providers.scripted.model import Scripted
-from hitherto.simulation.composed import redact_summarize, redact_trim
-from hitherto.simulation.counting import Counting
+from hitherto.providers.extractive import Extractive
+from hitherto.providers.scripted import Scripted
 from hitherto.simulation.figures import Figures
-from hitherto.simulation.run import simulate
+from hitherto.simulation.run import Counting, redact_summarize, redact_trim, simulate
 from hitherto.tokens import counter_for
 from tests.tokens.test_counters import reference_count
 

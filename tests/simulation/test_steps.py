@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hitherto import Call, Message, assistant, system, tool_result, user
 from hitherto.core.log.message import Role
-from hitherto.simulation.steps import steps
+from hitherto.simulation.run import steps
 
 SAID = {
     "s": system("Be brief."),

@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Item, Needs
-from hitherto.core.digests.work import DigestOutcome, DigestWork, NewDigest, RewrittenDigest
+from hitherto.core.digests.digest import DigestOutcome, DigestWork, Item, Needs, NewDigest, RewrittenDigest
 from hitherto.core.log.append import extended
 from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, MessageRange, Receipt
 from hitherto.core.log.frontier import DigestAction

@@ -17,8 +17,8 @@ import hitherto
 from hitherto import Memory, SyncMemory, assistant, user
 from hitherto.core.prompt import Prompt
 from hitherto.errors import DatabaseUnavailable, InvalidInput, InvalidScope
-from hitherto.ports.models.model import Completion, Model
-from hitherto.sync.background import BackgroundMemory
+from hitherto.ports.models import Completion, Model
+from hitherto.sync.base import BackgroundMemory
 from tests.conftest import SCOPE
 from tests.patience import PATIENCE
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
-from hitherto.tokens import CANONICAL, BpeCounter, ByteCounter, EstimateCounter, bpe, counter_for
-from hitherto.tokens.bpe import Encoding
+from hitherto.tokens import CANONICAL, BpeCounter, ByteCounter, EstimateCounter, counter_for, counters
+from hitherto.tokens.counters import Encoding
 from tests.lengths import examples, lasting
 
 ENCODINGS: list[Encoding] = ["o200k_base", "cl100k_base"]
@@ -117,14 +117,14 @@ def test_long_rules_are_not_what_takes_the_time(
 ) -> None:
     """The tokenizer takes a microsecond for each character of a rule: thirty times as long as for words."""
     counted: list[int] = []
-    tokenizer = bpe._tokenizer(encoding)
+    tokenizer = counters._tokenizer(encoding)
 
     class Watched:
         def count(self, text: str) -> int:
             counted.append(len(text))
             return tokenizer.count(text)
 
-    monkeypatch.setitem(bpe._loaded, encoding, Watched())
+    monkeypatch.setitem(counters._loaded, encoding, Watched())
     assert BpeCounter(encoding).count(f"a\n{symbol * 100_000}\nb") > 100_000 // 64
     assert max(counted) < 1_000
 

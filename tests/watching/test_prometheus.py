@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from hitherto.core.digests.work import Backlog
+from hitherto.core.digests.digest import Backlog
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings

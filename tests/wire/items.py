@@ -8,7 +8,7 @@ from typing import Any, cast
 from hypothesis import strategies as st
 
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message
-from hitherto.tokens.bpe import BpeCounter
+from hitherto.tokens.counters import BpeCounter
 from hitherto.wire import CODECS
 
 PNG = "iVBORw0KGgo="

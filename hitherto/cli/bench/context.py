@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from hitherto.cli.bench.loading import append
-from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion
+from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion, append
 from hitherto.cli.bench.retrieval import by_category, quantile
 from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
 from hitherto.engine.memory import Memory
-from hitherto.simulation.evidence import evidence_shown
-from hitherto.simulation.repeats import common_start
+from hitherto.simulation.figures import common_start, evidence_shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from hitherto.cli.transcripts import locomo
 from hitherto.cli.transcripts.transcript import Transcript, checked_id, read_bytes, without_mark
+from hitherto.core.scope import Scope
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidTranscript
-from hitherto.simulation.evidence import Labeled
+from hitherto.simulation.figures import Labeled
 
 _ID = re.compile(r"D([0-9]+):([0-9]+)")
 
@@ -119,3 +122,23 @@ def _category(value: object, where: str) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", value):
         return int(value)
     raise InvalidTranscript(f"{where} has the category {value!r}; give a whole number, or none")
+
+
+_BATCH = 500
+
+
+async def append(
+    memory: Memory,
+    transcript: Transcript,
+    *,
+    scope: Scope,
+    policy: str | None = None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Conversation:
+    """The conversation with all messages of the transcript. `advance` gets the number of messages appended."""
+    conversation = memory.conversation(transcript.id, scope=scope, policy=policy)
+    for start in range(0, len(transcript.messages), _BATCH):
+        batch = transcript.messages[start : start + _BATCH]
+        await conversation.append(*batch, expect=start)
+        advance(len(batch))
+    return conversation

@@ -11,8 +11,7 @@ from statistics import fmean
 from typing import Any, Protocol, TypeVar
 
 from hitherto import tokens
-from hitherto.cli.bench.loading import append
-from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion
+from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion, append
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory

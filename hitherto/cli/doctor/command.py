@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from hitherto.cli import options
-from hitherto.cli.doctor.check import Check, CheckState
+from hitherto.cli.doctor.settings import Check, CheckState
 from hitherto.cli.terminal import output
 
 if TYPE_CHECKING:
@@ -41,18 +41,18 @@ def doctor(database: options.Database = None, as_json: options.Json = False) -> 
 
 
 async def _checks(database: str | None) -> list[Check]:
-    from hitherto.cli.doctor import models, settings
+    from hitherto.cli.doctor import settings
     from hitherto.cli.doctor.database import check_database
 
     loaded = settings.usable_settings(database=database)
-    embedder, space = await models.check_embedder(loaded)
+    embedder, space = await settings.check_embedder(loaded)
     return [
         *settings.check_settings(loaded),
         *await check_database(loaded, space),
-        await models.check_model(loaded),
-        await models.check_compactor(loaded),
+        await settings.check_model(loaded),
+        await settings.check_compactor(loaded),
         embedder,
-        await models.check_reranker(loaded),
+        await settings.check_reranker(loaded),
         settings.check_prices(loaded),
         settings.check_ceilings(loaded),
         settings.check_tracing(loaded),

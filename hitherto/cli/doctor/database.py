@@ -7,13 +7,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hitherto.cli.doctor.check import Check, CheckState, failed, ok, skipped, warning
-from hitherto.cli.doctor.settings import UsableSettings
-from hitherto.core.digests.digest import Needs
-from hitherto.core.digests.work import Backlog
+from hitherto.cli.doctor.settings import Check, CheckState, UsableSettings, failed, ok, skipped, warning
+from hitherto.core.digests.digest import Backlog, Needs
 from hitherto.core.recall.vectors import Space
 from hitherto.errors import NotFound, StoreError
-from hitherto.ports.models.model import EXTRACTIVE
+from hitherto.ports.models import EXTRACTIVE
 from hitherto.settings import Settings
 from hitherto.store.inspection import COUNTED, InspectionReport, examine, undigested
 from hitherto.wiring import IN_MEMORY, own_server

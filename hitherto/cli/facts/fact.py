@@ -11,7 +11,6 @@ import typer
 from rich.text import Text
 
 from hitherto.cli import options
-from hitherto.cli.facts.category import warn_of_category
 from hitherto.cli.facts.tables import (
     fact_json,
     fact_lines,
@@ -25,13 +24,35 @@ from hitherto.cli.memory import check_filter, with_memory
 from hitherto.cli.options import LARGEST, Target
 from hitherto.cli.terminal import output
 from hitherto.core.facts.change import no_such_fact
-from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState
+from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, category_of
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope
 from hitherto.engine.facts.arguments import MOST
+from hitherto.settings import Settings
 
 if TYPE_CHECKING:
     from hitherto.engine.memory import Memory
+
+
+def warn_of_category(category: str, outcome: str) -> None:
+    """Warn if an option names a category that is not defined, with what becomes of it."""
+    known = Settings.load().fact_categories
+    if category_of(category, known)[1]:
+        output.warn(
+            f"the category {category!r} is not defined here, so {outcome}; there are {', '.join(known)}, and "
+            "HITHERTO_FACT_CATEGORIES defines others"
+        )
+
+
+def warn_of_other_values(fact_id: int, category: str) -> None:
+    """Warn if the category of a fact is not defined, so that another fact of it may hold too."""
+    if category_of(category, Settings.load().fact_categories)[1]:
+        output.warn(
+            f"the category {category!r} of fact {fact_id} is not defined here, so whether it holds one value at a "
+            "time is not known, and another fact of it may hold too; give HITHERTO_FACT_CATEGORIES and "
+            "HITHERTO_SINGLE_FACT_CATEGORIES as your program has them"
+        )
+
 
 FactId = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST, help="The fact's number.")]
 

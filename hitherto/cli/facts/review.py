@@ -9,8 +9,7 @@ import typer
 
 from hitherto import Fact, Facts
 from hitherto.cli import options
-from hitherto.cli.facts.category import warn_of_other_values
-from hitherto.cli.facts.fact import FactId
+from hitherto.cli.facts.fact import FactId, warn_of_other_values
 from hitherto.cli.facts.tables import fact_json, short
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LARGEST, Target

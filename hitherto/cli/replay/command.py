@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 import hitherto
 from hitherto import tokens
@@ -14,13 +16,106 @@ from hitherto.cli import options
 from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
 from hitherto.cli.options import Target
 from hitherto.cli.policies import parse_policy
-from hitherto.cli.replay.rounds import Replayed, repeated, replay_all
-from hitherto.cli.replay.tables import failures, replays_table, summary
+from hitherto.cli.replay.rounds import Replayed, Round, repeated, replay_all
 from hitherto.cli.terminal import output
+from hitherto.cli.terminal.output import one_line
+from hitherto.cli.terminal.tables import NONE, cut, numbers, or_none, table_of, wide
 from hitherto.cli.transcripts.transcript import Transcript, load
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.settings import Settings
+
+_BAR, _WIDE_BAR = 20, 40
+
+
+def rounds_table(rounds: Sequence[Round], *, budget: int) -> Table:
+    """Per round, the tokens of the full history beside those of the context."""
+    most = max((request.full_tokens for request in rounds), default=1)
+    bar = _WIDE_BAR if wide() else _BAR
+    table = table_of(f"Tokens sent per round, of a budget of {budget:,}")
+    numbers(table, "round", "full", "context")
+    table.add_column(Text.assemble(("█ context ", "green"), ("░ saved", "red")), no_wrap=True, min_width=bar)
+    numbers(table, "digest to")
+    table.add_column("the user says", ratio=1)
+    for number, request in enumerate(rounds, 1):
+        table.add_row(
+            str(number),
+            f"{request.full_tokens:,}",
+            f"{request.context_tokens:,}",
+            _bar(request, most, bar),
+            or_none(request.digest_end),
+            cut(request.user_text),
+        )
+    return table
+
+
+def _bar(request: Round, most: int, width: int) -> Text:
+    """The full history, and in front the part of it that the context takes."""
+    full = max(1, round(width * request.full_tokens / max(most, 1)))
+    context = min(full, max(1, round(width * request.context_tokens / max(most, 1))))
+    return Text.assemble(("█" * context, "green"), ("░" * (full - context), "red"))
+
+
+def replays_table(found: Sequence[Replayed]) -> Table:
+    """A row for each replayed conversation, and one for all."""
+    table = table_of(None, footer=len(found) > 1)
+    table.add_column("id", "all", ratio=1)
+    columns = [
+        ("messages", [replayed.messages for replayed in found], sum),
+        ("rounds", [len(replayed.rounds) for replayed in found], sum),
+        ("full", [replayed.full_tokens for replayed in found], sum),
+        ("context", [replayed.context_tokens for replayed in found], sum),
+        ("largest", [replayed.max_context_tokens for replayed in found], max),
+        ("digests", [len(replayed.digests) for replayed in found], sum),
+    ]
+    if wide():
+        columns += [
+            ("failed", [len(replayed.failed) for replayed in found], sum),
+            ("over budget", [replayed.over_budget for replayed in found], sum),
+            ("gaps", [replayed.gaps for replayed in found], sum),
+            ("overlaps", [replayed.overlaps for replayed in found], sum),
+        ]
+    for name, values, total in columns:
+        table.add_column(name, f"{total(values):,}", justify="right", no_wrap=True)
+    table.add_column("share", _share(found), justify="right", no_wrap=True)
+    table.add_column("repeated", f"{repeated(found):.1%}", justify="right", no_wrap=True)
+    for at, replayed in enumerate(found):
+        counts = [f"{values[at]:,}" for _, values, _ in columns]
+        table.add_row(cut(replayed.id), *counts, _share([replayed]), f"{repeated([replayed]):.1%}")
+    return table
+
+
+def summary(found: Sequence[Replayed]) -> str:
+    """What the replays found, in words."""
+    messages, rounds = sum(replayed.messages for replayed in found), sum(len(replayed.rounds) for replayed in found)
+    full, context = sum(replayed.full_tokens for replayed in found), sum(replayed.context_tokens for replayed in found)
+    over, gaps = sum(replayed.over_budget for replayed in found), sum(replayed.gaps for replayed in found)
+    digests, overlaps = sum(len(replayed.digests) for replayed in found), sum(replayed.overlaps for replayed in found)
+    outcome = f"None of {digests:,} digests failed." if digests else "No digest was made."
+    if any(replayed.failed for replayed in found):
+        outcome = failures(found)
+    return (
+        f"{messages:,} messages in {rounds:,} rounds: {full:,} tokens with the full history each time, {context:,} "
+        f"with the memory ({_share(found)}), of which {repeated(found):.0%} repeat the request before. "
+        f"Contexts over budget: {over}; messages without a fate: {gaps}, with two: "
+        f"{overlaps}. {outcome}"
+    )
+
+
+def failures(found: Sequence[Replayed]) -> str:
+    """How many digests failed, and why the first did."""
+    failed = [digest for replayed in found for digest in replayed.failed]
+    total = sum(len(replayed.digests) for replayed in found)
+    first = min(failed, key=lambda digest: digest.id)
+    return (
+        f"{len(failed):,} of {total:,} digests failed, and the contexts went on without them; the first failed with "
+        f"{one_line(first.error or 'no reason given')}"
+    )
+
+
+def _share(found: Sequence[Replayed]) -> str:
+    full = sum(replayed.full_tokens for replayed in found)
+    return f"{sum(replayed.context_tokens for replayed in found) / full:.1%}" if full else NONE
 
 
 def replay(

@@ -24,8 +24,7 @@ from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import BudgetExceeded, Conflict
-from hitherto.simulation.figures import share
-from hitherto.simulation.repeats import Repeats
+from hitherto.simulation.figures import Repeats, share
 from hitherto.wire import codec
 
 _MARK = "hitherto_replay"

@@ -29,10 +29,8 @@ from hitherto.errors import InvalidBudget, InvalidInput, InvalidPolicy, InvalidT
 from hitherto.pricing import listed
 from hitherto.settings import Settings
 from hitherto.simulation import run as simulation
-from hitherto.simulation.counting import Counting
-from hitherto.simulation.evidence import Labeled
-from hitherto.simulation.figures import Figures
-from hitherto.simulation.steps import steps
+from hitherto.simulation.figures import Figures, Labeled
+from hitherto.simulation.run import Counting, steps
 from hitherto.wiring import IN_MEMORY
 
 _DEFAULT_MODEL = "gpt-4.1-mini"

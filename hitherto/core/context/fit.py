@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from hitherto.core.context.blocks import digest_tokens, with_digest
 from hitherto.core.context.budget import cut, step_of
-from hitherto.core.context.digest_block import digest_tokens, with_digest
-from hitherto.core.context.fates import before, fates, results_without_calls
 from hitherto.core.context.manifest import RecalledEntry
-from hitherto.core.context.redaction import Redactor
+from hitherto.core.context.redaction import Redactor, before, fates, results_without_calls
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.head import Head

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hitherto.core.context.request import WireFormat
-from hitherto.core.log.message import Logged, Message
-from hitherto.core.policy.action import Redact, placeholder
-from hitherto.core.policy.layout import Layout
+from hitherto.core.log.group import Group
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import Kind, Logged, Message
+from hitherto.core.policy.parts import Redact, placeholder
+from hitherto.core.policy.span import Fate, Reason, Span, merged, overlaid
+from hitherto.core.policy.view import Layout, View
 
 
 @dataclass(slots=True)
@@ -51,3 +54,62 @@ def _safe(action: Redact) -> Callable[[str, str], str | None]:
         return found if isinstance(found, str | None) else placeholder(tool)
 
     return replacement
+
+
+def fates(
+    kept: Sequence[Group],
+    view: View,
+    loaded: Sequence[Logged],
+    costs: Mapping[int, int],
+    *,
+    left: Sequence[Span],
+    masking: Redactor,
+    digest: bool,
+) -> tuple[Span, ...]:
+    """One fate for every message of the log, as merged ranges in order."""
+    stays = {member.seq for group in kept for member in group.members}
+    shown = merged([_shown(logged, view, costs, masking) for logged in loaded if logged.seq in stays])
+    under = list(view.before)
+    if not digest:
+        under = [
+            Span(start=span.start, end=span.end, fate=Fate.DROPPED, reason=Reason.BUDGET)
+            if span.reason in (Reason.SUMMARIZED, Reason.COMPACTED)
+            else span
+            for span in under
+        ]
+    if view.start < view.stop:
+        rest = Span(start=view.start, end=view.stop - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
+        under += overlaid(overlaid([rest], view.gone), left)
+    return merged(overlaid(under, shown))
+
+
+def _shown(logged: Logged, view: View, costs: Mapping[int, int], masking: Redactor) -> Span:
+    fate, reason = Fate.IN, Reason.VERBATIM
+    if logged.seq < view.start:
+        reason = Reason.CALL_OF_INCOMING
+    if view.layout.redactions and masking.redacts(logged):
+        fate, reason = Fate.REDACTED, Reason.REDACTED
+    return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=costs.get(logged.seq, 0))
+
+
+def results_without_calls(
+    found: Sequence[Group], kept: Sequence[Group], view: View, head: Head, floor: int
+) -> tuple[Span, ...]:
+    """The tool results that could be shown if their calls were not older than what is shown, as ascending spans."""
+    stays = {id(group) for group in kept}
+    left: list[int] = []
+    for group in found:
+        if id(group) in stays or (group.first >= view.start and before(group, view) >= floor and not group.orphan):
+            continue
+        for member in group.members:
+            if member.message.kind is Kind.TOOL_RESULT and view.start <= member.seq < head.next_seq:
+                place = view.layout.place(member.sums.tokens - member.tokens)
+                left += [member.seq] if place >= floor else []
+    gone = (Span(start=seq, end=seq, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN) for seq in sorted(left))
+    return merged(gone)
+
+
+def before(group: Group, view: View) -> int:
+    """The running sum of what is shown before the group."""
+    first = group.members[0]
+    return view.layout.place(first.sums.tokens - first.tokens)

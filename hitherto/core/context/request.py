@@ -8,8 +8,20 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
-from hitherto.core.context.stream import StreamedAnswer
 from hitherto.core.log.message import Call, Message, Payload, Role, plain_message, size_of
+
+
+class StreamedAnswer(Protocol):
+    """Takes the events of one answer as they come. `text` is what it has said so far, and `complete` whether the API
+    has ended it; one that fails or breaks off never is. `items` are the answer as items of the API, once it is
+    complete. Events of no interest are passed over."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def complete(self) -> bool: ...
+    def take(self, event: Mapping[str, Any]) -> None: ...
+    def items(self) -> list[Payload]: ...
 
 
 class WireFormat(Protocol):

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from hitherto.core.answers import numbers
-from hitherto.core.digests.answer import SUMMARY_AND_FACTS, changes, json_object, no_json, statement
 from hitherto.core.digests.digest import Item, render_items
+from hitherto.core.digests.lists import SUMMARY_AND_FACTS, changes, json_object, no_json, statement
 from hitherto.core.digests.prompts import CondenseTask, DigestTask, condense_prompt, digest_prompt, known_line
 from hitherto.core.facts.extract import Extraction, FactsTask, extraction, once_each
 from hitherto.core.facts.fact import ExtractedFact

@@ -9,14 +9,63 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hitherto.core.digests.digest import Item
-from hitherto.core.digests.schema import CONDENSE_SCHEMA, DIGEST_SCHEMA, digest_schema
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import OTHER, KnownFact
 from hitherto.core.ledger import Purpose
 from hitherto.core.prompt import Prompt, PromptLine, Task, json_line, prompt_lines
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(of: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": of}
+
+
+def _one_of(*values: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(dict.fromkeys(values))}
+
+
+_INTEGER = {"type": "integer"}
+_NUMBER = {"type": "number"}
+_STRING = {"type": "string"}
+
+
+def digest_schema(categories: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """The schema of the changes to a digest; with `categories` also of facts, each in one of them or in "other".
+
+    Bounds of numbers and lengths are left out: not every endpoint takes them in a schema.
+    """
+    parts = {
+        "add": _list(_object(text=_STRING, sources=_list(_INTEGER))),
+        "replace": _list(_object(item=_INTEGER, text=_STRING, sources=_list(_INTEGER))),
+        "drop": _list(_INTEGER),
+    }
+    if categories is not None:
+        fact = _object(
+            category=_one_of(*categories, OTHER),
+            content=_STRING,
+            sources=_list(_INTEGER),
+            confidence=_NUMBER,
+            relation=_one_of("new", "repeats", "replaces"),
+            known=_INTEGER,
+        )
+        parts["facts"] = _list(fact)
+    return _object(**parts)
+
+
+DIGEST_SCHEMA = digest_schema()
+CONDENSE_SCHEMA = _object(items=_list(_object(text=_STRING, items=_list(_INTEGER))))
+
 
 PROMPT_VERSION = 4
 

@@ -10,8 +10,7 @@ from enum import StrEnum
 from hashlib import sha256
 
 from hitherto.core.log.message import JsonObject
-from hitherto.core.normalization import normalized
-from hitherto.core.plain_text import plain
+from hitherto.core.plain_text import normalized, plain
 
 CATEGORIES = ("personality", "hobby", "relationship", "milestone", "occupation", "preference", "habit", "other")
 """The default categories; an application may define others (the setting `fact_categories`)."""

@@ -14,12 +14,11 @@ from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
 from hitherto.core.log.ranges import joined
-from hitherto.core.policy.action import Chunk, Compact, Redact, Summarize
-from hitherto.core.policy.cut import Cut, kept, past_late_results, whole_groups, window_start
-from hitherto.core.policy.keep import Nothing, Window
-from hitherto.core.policy.layout import Layout, layout_of, redacted_up_to
+from hitherto.core.policy.parts import Chunk, Compact, Nothing, Redact, Summarize, Window
 from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.span import Cut, kept, past_late_results, whole_groups, window_start
 from hitherto.core.policy.trigger import TriggerInput
+from hitherto.core.policy.view import Layout, layout_of, redacted_up_to
 
 H = TypeVar("H", bound=Head)
 

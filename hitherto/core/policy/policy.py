@@ -13,10 +13,27 @@ from functools import cached_property, lru_cache
 from typing import Any, Self, cast
 
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.policy.action import Action, Chunk, Compact, Drop, Redact, Summarize
 from hitherto.core.policy.component import Component, mapping, only, part_from_json, quoted, registered
-from hitherto.core.policy.keep import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Nothing, Window
-from hitherto.core.policy.render import Prefix, Recalled, Render, ShadowTurn, SystemMessage
+from hitherto.core.policy.parts import (
+    Action,
+    Chunk,
+    Compact,
+    Drop,
+    Keep,
+    LastFraction,
+    LastMessages,
+    LastTokens,
+    LastTurns,
+    Nothing,
+    Prefix,
+    Recalled,
+    Redact,
+    Render,
+    ShadowTurn,
+    Summarize,
+    SystemMessage,
+    Window,
+)
 from hitherto.core.policy.trigger import AllOf, AnyOf, Fraction, Messages, Tokens, Trigger, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 

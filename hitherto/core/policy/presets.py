@@ -9,11 +9,23 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, cast
 
-from hitherto.core.policy.action import Chunk, Compact, Drop, Redact, Summarize
 from hitherto.core.policy.component import quoted
-from hitherto.core.policy.keep import LastFraction, LastMessages, LastTurns, Window
+from hitherto.core.policy.parts import (
+    Chunk,
+    Compact,
+    Drop,
+    LastFraction,
+    LastMessages,
+    LastTurns,
+    Prefix,
+    Recalled,
+    Redact,
+    ShadowTurn,
+    Summarize,
+    SystemMessage,
+    Window,
+)
 from hitherto.core.policy.policy import Policy, Stage
-from hitherto.core.policy.render import Prefix, Recalled, ShadowTurn, SystemMessage
 from hitherto.core.policy.trigger import Fraction, Messages, Seq, Tokens, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 

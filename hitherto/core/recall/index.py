@@ -17,7 +17,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from hitherto.core.documents.checks import has
+from hitherto.core.documents import has
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import TermCounts
 from hitherto.core.recall.vectors import Space, Vector

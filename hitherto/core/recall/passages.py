@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitherto.core.documents.passages import passages
+from hitherto.core.documents import passages
 
 LENGTH = 800
 """The most characters of a passage: about 120 words of English. Cuts at seams leave 80 on average."""

@@ -23,7 +23,7 @@ import Stemmer
 from numpy.typing import NDArray
 
 from hitherto.core.log.message import Role
-from hitherto.core.normalization import normalized
+from hitherto.core.plain_text import normalized
 from hitherto.core.recall.stopwords import POLITE_WORDS, STOP_WORDS
 
 ANALYSIS = 2

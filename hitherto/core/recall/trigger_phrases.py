@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hitherto.core.normalization import normalized
+from hitherto.core.plain_text import normalized
 
 TRIGGERS = (
     "what did we discuss",

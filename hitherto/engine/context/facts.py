@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hitherto.core.context.facts_block import FactLine, block, fitting, own_facts_first
+from hitherto.core.context.blocks import FactLine, block, fitting, own_facts_first
 from hitherto.core.context.fit import room_beside
 from hitherto.core.context.manifest import FactsShown, ShownFact
 from hitherto.core.context.request import ContextRequest

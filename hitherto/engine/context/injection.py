@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hitherto.core.context.injection import injected
+from hitherto.core.context.budget import injected
 from hitherto.core.context.manifest import Injected
 from hitherto.core.cross_session import CrossSession
-from hitherto.core.digests.work import EarlierDigest
+from hitherto.core.digests.digest import EarlierDigest
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.head import Head
 from hitherto.engine.handle import Handle

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from hitherto.core.context.manifest import Manifest, SavedItems
+from hitherto.aside import in_thread
+from hitherto.core.context.manifest import Manifest, SavedItems, record_of
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.message import Message
 from hitherto.core.policy.policy import stored
 from hitherto.engine.context.context import Context, request_sha256
 from hitherto.engine.context.facts import again as known_again
 from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.injection import again
 from hitherto.engine.context.recalled_texts import again as recalled_again
-from hitherto.engine.context.session_items import items_within
-from hitherto.errors import InvalidInput, NotFound, NotReproducible
+from hitherto.engine.context.view import items_within
+from hitherto.engine.handle import Handle
+from hitherto.errors import HithertoError, InvalidInput, NotFound, NotReproducible
+from hitherto.logs import logger
 
 NOTHING_ELSE = CrossSession(latest=False, triggers=False, always=False)
 
@@ -110,3 +114,31 @@ def _check(manifest: Manifest, request: Mapping[str, Any]) -> None:
 
 def _out_of_reach(manifest: Manifest) -> NotReproducible:
     return NotReproducible(f"{manifest.conversation!r} does not reach revision {manifest.rev}; was it erased since?")
+
+
+log = logger("hitherto")
+
+
+def keeps(handle: Handle) -> bool:
+    """Whether contexts are kept: see the settings `keep_contexts` and `keep_contexts_for`."""
+    settings = handle.services.settings
+    return not settings.read_only and (settings.keep_contexts > 0 or settings.keep_contexts_for is not None)
+
+
+async def keep(handle: Handle, manifest: Manifest, incoming: Iterable[Message] = ()) -> None:
+    """Keep the manifest, as the settings say; `incoming` are the messages of its request. Where that fails, a warning
+    is logged, and the context goes on."""
+    services, settings = handle.services, handle.services.settings
+    given = [(one.raw, one.text) for one in incoming]
+    record = await in_thread(record_of, manifest, given)
+    newest, lifetime = settings.keep_contexts or None, settings.keep_contexts_for
+    try:
+        await services.store.contexts.keep(handle.scope, handle.id, record, newest=newest, lifetime=lifetime)
+    except HithertoError as error:
+        log.warning(
+            "The context of %s could not be kept: %s",
+            handle.id,
+            error,
+            tenant=handle.scope.tenant,
+            conversation=handle.id,
+        )

@@ -10,8 +10,8 @@ from typing import Literal
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.message import Kind, Message, Role
+from hitherto.core.policy.parts import Recalled as RecalledRender
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.render import Recalled as RecalledRender
 from hitherto.core.policy.span import Span
 from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import EntryKind, SearchFilter

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hitherto.aside import in_thread
-from hitherto.core.context.digest_block import with_digest
+from hitherto.core.context.blocks import with_digest
+from hitherto.core.context.manifest import Manifest, SavedItems
 from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest
+from hitherto.core.cross_session import cross_session_of
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message
+from hitherto.core.policy.parts import Prefix
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.render import Prefix
+from hitherto.core.policy.span import Fate, Reason, Span, merged
 from hitherto.core.policy.view import View
+from hitherto.engine.context.context import Context, request_sha256
+from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.log_reader import MARGIN, LogReader, view_of
 from hitherto.engine.handle import Handle
+from hitherto.errors import BudgetExceeded
+from hitherto.logs import logger
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +119,115 @@ def _written(loaded: Sequence[Logged], request: ContextRequest, shown: View, hea
         return [masking(one).payload for one in loaded]
     grouped = groups(loaded, head.retracted)
     return [item for group in grouped for item in request.codec.write([masking(member) for member in group.members])]
+
+
+log = logger("hitherto.session")
+
+_STAND_IN = plain_message(Role.SYSTEM, "")
+
+_UNLIMITED = 2**40
+"""Tokens: more than any conversation has."""
+
+
+async def items_within(
+    budget: int | None,
+    handle: Handle,
+    *,
+    policy: Policy | None,
+    model: str | None,
+    limit: int | None,
+    at: int | None = None,
+) -> tuple[list[Payload], Manifest | None]:
+    """The newest `limit` items of what the policy leaves, at most `budget` tokens of them, counted as `model` does; and
+    their manifest, None where nothing fits. `at`: as it was at that revision.
+
+    Where all fit, they are the items as they are. Where the budget cuts, they are those of a context: whole groups, a
+    result right behind its call, a placeholder for the result of a call that has none; a digest that is a system
+    message is the first item. Where not even the newest group fits, what stands for the older part is shown alone;
+    where that does not fit, nothing.
+    """
+    request = _request(_UNLIMITED if budget is None else budget, handle, model)
+    try:
+        made = await _context(request, handle, policy, at)
+    except BudgetExceeded as error:
+        if at is None:
+            log.warning(
+                "The newest items take %d tokens more than the session's budget of %d; the model is shown none of them",
+                error.over_by,
+                budget,
+                tenant=handle.scope.tenant,
+                conversation=handle.id,
+            )
+        try:
+            # A context has the incoming message or the newest group in it: here an empty message that is left out.
+            made = await _context(replace(request, incoming=(_STAND_IN,)), handle, policy, at)
+        except BudgetExceeded:
+            return [], None
+        items = _items(made)[:-1]
+    else:
+        items = _items(made)
+        if not any(span.reason is Reason.BUDGET for span in made.manifest.fates):
+            views = ViewBuilder(handle)
+            whole = await views.items(wire=RESPONSES, policy=policy, model=model, limit=None, at=made.manifest.rev)
+            # What stands for messages that were all retracted is left out without a trace in the fates.
+            items = whole if request.codec.framing + request.cost(whole) <= request.budget else items
+    shown = items if limit is None else items[max(len(items) - limit, 0) :]
+    manifest = _limited(made.manifest, request, shown) if len(shown) < len(items) else made.manifest
+    return shown, _manifest(manifest, shown, SavedItems(budget=budget, limit=limit, model=model))
+
+
+def _manifest(manifest: Manifest, items: list[Payload], saved: SavedItems) -> Manifest:
+    request = manifest.request.model_copy(update={"incoming": [], "items": saved})
+    told: dict[str, object] = {"request": request, "sha256": request_sha256({"input": items})}
+    return manifest.model_copy(update=told if saved.budget is not None else {**told, "budget": manifest.total})
+
+
+def _limited(manifest: Manifest, request: ContextRequest, items: list[Payload]) -> Manifest:
+    """The manifest where a limit has left only the newest items. An item is a message, but for the first ones, which
+    may stand for a digest."""
+    left, cost, fates = len(items), request.cost(items), list[Span]()
+    for span in reversed(manifest.fates):
+        if span.fate not in (Fate.IN, Fate.REDACTED):
+            fates.append(span)
+            continue
+        first = max(span.start, span.end + 1 - left)
+        left -= span.end + 1 - first
+        tokens = span.tokens if first == span.start else max(cost - sum(one.tokens for one in fates), 0)
+        stays = Span(start=first, end=span.end, fate=span.fate, reason=span.reason, digest=span.digest, tokens=tokens)
+        gone = Span(start=span.start, end=first - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
+        fates += [one for one in (stays, gone) if one.start <= one.end]
+    sections = {**dict.fromkeys(manifest.sections, 0), "framing": request.codec.framing, "verbatim": cost}
+    told: dict[str, object] = {
+        "fates": list(merged(reversed(fates))),
+        "sections": sections,
+        "total": sum(sections.values()),
+        "digest": manifest.digest if left > 0 else None,
+        "opaque": manifest.opaque if left > 0 else None,
+    }
+    return manifest.model_copy(update=told)
+
+
+def _request(budget: int, handle: Handle, model: str | None) -> ContextRequest:
+    services = handle.services
+    return ContextRequest(
+        incoming=(),
+        instructions=None,
+        budget=budget,
+        reserve=0,
+        counter=services.counter(model),
+        codec=services.codec(RESPONSES),
+        family=services.family(model),
+    )
+
+
+async def _context(request: ContextRequest, handle: Handle, policy: Policy | None, at: int | None) -> Context:
+    """A context of the conversation's own messages and digests. `Conversation.context` would add cache breakpoints and
+    what a policy recalls, which are for a request and not for a list of items."""
+    return await ContextBuilder(handle).fitted(
+        request, handle.services.usable(policy), at, recall=False, cross_session=cross_session_of(()), facts=False
+    )
+
+
+def _items(made: Context) -> list[Payload]:
+    digest = made.request.get("instructions")
+    return [*([] if digest is None else [{"role": "system", "content": digest}]), *made.messages]

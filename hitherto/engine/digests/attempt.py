@@ -11,8 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Status
-from hitherto.core.digests.work import DigestJob, DigestOutcome, DigestWork, NewDigest
+from hitherto.core.digests.digest import DigestJob, DigestOutcome, DigestWork, NewDigest, Status
 from hitherto.core.ledger import FailureCause, ModelCall
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import HeadWithCalls, RunningDigest, StandingSummary

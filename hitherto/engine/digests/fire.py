@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Needs
-from hitherto.core.digests.work import DigestJob, FailedDigest, NewDigest
+from hitherto.core.digests.digest import DigestJob, FailedDigest, Needs, NewDigest
 from hitherto.core.log.append import found_in, reached
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, HeadWithCalls

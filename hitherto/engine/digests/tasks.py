@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from hitherto.core.digests.work import DigestJob
+from hitherto.core.digests.digest import DigestJob
 
 if TYPE_CHECKING:
     from hitherto.store.store import Store

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
-from hitherto.core.digests.work import Claim, DigestJob, DigestWork, FailedDigest
+from hitherto.core.digests.digest import Claim, DigestJob, DigestWork, FailedDigest
 from hitherto.engine.calls import Calls
 from hitherto.engine.digests.attempt import Attempt, jitter
 from hitherto.engine.digests.fire import resumed

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hitherto.core.documents.document import Passage
-from hitherto.core.documents.passages import passages
+from hitherto.core.documents import Passage, passages
 from hitherto.engine.services import Services
 
 

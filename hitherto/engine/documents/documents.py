@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hitherto.aside import in_thread
-from hitherto.core.documents.checks import (
+from hitherto.core.documents import (
+    Document,
+    KeptDocument,
+    NewDocument,
     checked_namespace,
     checked_text,
     checked_title,
@@ -18,7 +21,6 @@ from hitherto.core.documents.checks import (
     metadata_json,
     type_of,
 )
-from hitherto.core.documents.document import Document, KeptDocument, NewDocument
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.engine.documents.cut import cut

@@ -12,8 +12,8 @@ from functools import singledispatch
 from typing import get_args
 
 from hitherto.core.digests.digest import Digest
-from hitherto.core.documents.checks import metadata_json
-from hitherto.core.export.records import (
+from hitherto.core.documents import metadata_json
+from hitherto.core.export import (
     AgentRecord,
     CallRecord,
     ConversationRecord,

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import UUID
 
-from hitherto.core.export.records import (
+from hitherto.core.export import (
     VERSION,
     ConversationRecord,
     DocumentRecord,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NoReturn, Protocol
 
 from hitherto.core.digests.digest import Digest
-from hitherto.core.export.records import (
+from hitherto.core.export import (
     AgentRecord,
     CallRecord,
     ConversationRecord,
@@ -25,8 +25,8 @@ from hitherto.core.export.records import (
     RunRecord,
     SourceRecord,
     record_of,
+    renumbered,
 )
-from hitherto.core.export.renumbering import renumbered
 from hitherto.core.facts.fact import Fact, Subject
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.message import Logged, Message, Sums

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hitherto.core.digests.work import DigestWork
+from hitherto.core.digests.digest import DigestWork
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts
 from hitherto.core.facts.known import known_facts_to_show, pieces
@@ -18,7 +18,7 @@ from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Role
 from hitherto.core.log.ranges import joined
-from hitherto.core.policy.action import Chunk, Summarize
+from hitherto.core.policy.parts import Chunk, Summarize
 from hitherto.core.scope import THE_USER
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services

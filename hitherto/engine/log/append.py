@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hitherto.aside import aside
 from hitherto.core.changes import Changes
-from hitherto.core.digests.work import DigestJob, EarlierDigest
+from hitherto.core.digests.digest import DigestJob, EarlierDigest
 from hitherto.core.log.append import expiring, extended, fingerprint
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import Head, HeadWithCalls, LatestDigest

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from hitherto.core.changes import Changes
 from hitherto.core.context.budget import TokenCounter
-from hitherto.core.digests.digest import Digest, Status, render_items
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
+from hitherto.core.digests.digest import Digest, DigestOutcome, RewrittenDigest, Status, render_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges, without

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 
 from hitherto.aside import in_thread
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.digests.work import DigestOutcome, NewDigest
+from hitherto.core.digests.digest import Digest, DigestOutcome, NewDigest, Status
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import REPLACED, Head, HeadWithCalls
 from hitherto.core.log.message import RESPONSES, Logged, Payload
 from hitherto.core.log.tail import covers, ending, without_from
-from hitherto.core.policy.layout import layout_of
 from hitherto.core.policy.policy import Policy
+from hitherto.core.policy.view import layout_of
 from hitherto.engine.context.view import ViewBuilder
 from hitherto.engine.digests.frontiers_from_rows import frontiers, sums_through
 from hitherto.engine.handle import Handle

@@ -15,7 +15,7 @@ from hitherto.engine.calls import CallContext, Calls, call_adapter, told
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
 from hitherto.logs import logger
-from hitherto.ports.models.embedder import Embedder, Embeddings, usable
+from hitherto.ports.models import Embedder, Embeddings, usable
 
 log = logger("hitherto.embedding")
 

@@ -26,7 +26,7 @@ from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.recall.search import RankedCandidate, Search, WaitingSource, cut_waiting, population, search
 from hitherto.engine.services import Services
 from hitherto.logs import logger
-from hitherto.ports.models.reranker import RerankResult
+from hitherto.ports.models import RerankResult
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.recall")

@@ -31,7 +31,7 @@ from hitherto.errors import Forbidden, InvalidInput, ServiceUnavailable, TimedOu
 from hitherto.http.client.service import PATIENT, Service, in_path, scope_headers
 from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
 from hitherto.http.shapes import argument_to_json
-from hitherto.ports.models.reranker import Reranker
+from hitherto.ports.models import Reranker
 
 Class = TypeVar("Class", bound=type)
 

@@ -28,9 +28,9 @@ from hitherto.errors import (
     UnsupportedMediaType,
 )
 from hitherto.http.operations import HEADERS
-from hitherto.http.server.bodies import ClientLeft, ReceivedParts, check_type, replayed, whole_body
 from hitherto.http.server.callers import Authentication, Caller
 from hitherto.http.server.responses import problem
+from hitherto.http.server.signatures import ClientLeft, ReceivedParts, check_type, replayed, whole_body
 from hitherto.turns import Turns
 
 log = logs.logger("hitherto.http")

@@ -23,9 +23,9 @@ from hitherto.engine.export.imports import ImportReport
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidExport
 from hitherto.http.operations import AGENT, LINES, PREFIX, USER
-from hitherto.http.server.bodies import check_type
 from hitherto.http.server.callers import Caller, KeyWatch, name_in, route_options
 from hitherto.http.server.responses import answer, encoded
+from hitherto.http.server.signatures import check_type
 from hitherto.http.shapes import answer_to_json
 from hitherto.turns import Turns
 

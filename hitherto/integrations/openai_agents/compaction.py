@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents import TResponseInputItem
 
-from hitherto.core.log.message import Payload
+from hitherto.core.log.message import Payload, to_json
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 
@@ -103,3 +103,23 @@ def replaced_suffix(
 
 def _fingerprint(items: Sequence[Payload]) -> str:
     return hashlib.sha256(json.dumps(list(items), sort_keys=True).encode()).hexdigest()
+
+
+_MARK = "__enc__"
+_OPENS = f'{{"{_MARK}"'
+
+
+def sealed(item: Mapping[str, object]) -> Payload:
+    """The item as the log accepts it: a copy, or a reasoning item around it if it is encrypted."""
+    if _MARK not in item:
+        return dict(item)
+    first = {_MARK: item[_MARK]}
+    return {"type": "reasoning", "summary": [], "encrypted_content": to_json({**first, **item}, what="a sealed item")}
+
+
+def unsealed(item: Payload) -> Payload:
+    """The item as it was given to `sealed`."""
+    content = item.get("encrypted_content")
+    if item.get("type") != "reasoning" or not isinstance(content, str) or not content.startswith(_OPENS):
+        return item
+    return json.loads(content)

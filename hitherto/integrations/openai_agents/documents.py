@@ -9,7 +9,7 @@ from typing import Any
 
 from agents import FunctionTool, ModelBehaviorError, RunContextWrapper, default_tool_error_function, function_tool
 
-from hitherto.core.documents.checks import ALL
+from hitherto.core.documents import ALL
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput, InvalidScope

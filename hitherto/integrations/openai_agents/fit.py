@@ -15,7 +15,7 @@ from agents.run import CallModelData, ModelInputData
 from hitherto.core.context.budget import TokenCounter, checked_budget
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.message import RESPONSES, Logged, Message, Payload, Role, Sums
-from hitherto.core.policy.action import placeholder
+from hitherto.core.policy.parts import placeholder
 from hitherto.errors import BudgetExceeded
 from hitherto.tokens import CANONICAL, counter_for
 from hitherto.wire import codec

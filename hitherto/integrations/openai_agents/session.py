@@ -22,10 +22,9 @@ from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.errors import ConcurrentWrite, Forbidden, InvalidInput, InvalidScope, StoreError
 from hitherto.integrations.openai_agents.arguments import checked_items, checked_limit, checked_seconds
-from hitherto.integrations.openai_agents.compaction import Clears, Snapshot, replaced_suffix
-from hitherto.integrations.openai_agents.encrypted import sealed, unsealed
+from hitherto.integrations.openai_agents.compaction import Clears, Snapshot, replaced_suffix, sealed, unsealed
 from hitherto.integrations.openai_agents.event_loop import MemoryLoop, loop_of
-from hitherto.sync.background import BackgroundMemory
+from hitherto.sync.base import BackgroundMemory
 from hitherto.sync.facade import SyncMemory
 from hitherto.uninterrupted import uninterrupted
 from hitherto.wiring import Opening

@@ -12,7 +12,7 @@ from hitherto.logs import logger
 from hitherto.other_systems.agent_service.configuration import KnowledgeBaseConfiguration
 from hitherto.other_systems.agent_service.providers import Provider, text_model
 from hitherto.other_systems.agent_service.setup import current
-from hitherto.ports.models.model import Model
+from hitherto.ports.models import Model
 from hitherto.providers.chat_model_reranker import ChatModelReranker
 
 log = logger("hitherto.agents")

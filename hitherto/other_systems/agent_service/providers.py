@@ -10,9 +10,9 @@ from agents import Model, OpenAIChatCompletionsModel
 from openai import AsyncAzureOpenAI, AsyncOpenAI, OpenAIError
 
 from hitherto.errors import InvalidInput
-from hitherto.ports.models.model import Model as TextModel
-from hitherto.providers.azure.model import AzureOpenAI
-from hitherto.providers.ollama.model import LOCAL_URL, Ollama
+from hitherto.ports.models import Model as TextModel
+from hitherto.providers.azure import AzureOpenAI
+from hitherto.providers.ollama import LOCAL_URL, Ollama
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 
 

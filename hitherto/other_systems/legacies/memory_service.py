@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hitherto import Conversation, Fact, Memory, Scope, Visibility, chunks
-from hitherto.core.context.facts_block import heading_of
+from hitherto.core.context.blocks import heading_of
 from hitherto.other_systems.background import Background, fired
 
 

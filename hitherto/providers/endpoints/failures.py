@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.providers.endpoints.address import EndpointSettingNames, shown_url, usable_key
-from hitherto.providers.endpoints.json_body import at, parsed
-from hitherto.providers.endpoints.response import LONGEST, TooLong
+from hitherto.providers.endpoints.response import LONGEST, TooLong, at, parsed
 from hitherto.providers.endpoints.retry_after import retry_after
 
 if TYPE_CHECKING:  # whichever of the two the SDK brings: httpx or httpx2

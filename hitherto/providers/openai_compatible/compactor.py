@@ -9,10 +9,10 @@ from openai import APIStatusError, omit
 
 from hitherto.core.log.message import Payload, storable
 from hitherto.errors import InvalidModelAnswer, InvalidSettings, ModelRejected
-from hitherto.ports.models.compactor import CompactionResult, Compactor, family_of
+from hitherto.ports.models import CompactionResult, Compactor, family_of
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid, shape_of
-from hitherto.providers.endpoints.json_body import at, parsed, tokens
+from hitherto.providers.endpoints.response import at, parsed, tokens
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 
 _NO_MODEL = ("model_not_found", "DeploymentNotFound")

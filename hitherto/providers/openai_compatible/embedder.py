@@ -2,26 +2,163 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from openai import APIStatusError, omit
 
 from hitherto.aside import aside
 from hitherto.core.log.message import storable
-from hitherto.core.recall.vectors import Space, Vectors
+from hitherto.core.recall.vectors import Space, Vector, Vectors
 from hitherto.errors import InvalidEmbedding, InvalidModelAnswer, ModelUnavailable
-from hitherto.ports.models.embedder import Embedder, Embeddings, usable
+from hitherto.ports.models import Embedder, Embeddings, usable
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import paid
-from hitherto.providers.endpoints.json_body import at, tokens
-from hitherto.providers.names.embedding_models import known_model
-from hitherto.providers.openai_compatible.embedder_answer import rows_of
-from hitherto.providers.openai_compatible.embedder_batches import cut, portion, without_rest
-from hitherto.providers.openai_compatible.embedder_limits import EmbedderDialect
+from hitherto.providers.endpoints.response import at, tokens
+from hitherto.providers.names import known_model
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 from hitherto.tokens import counter_for
+from hitherto.tokens.counters import utf8_length
+
+
+def rows_of(answer: object, count: int) -> list[Vector] | None:
+    """One vector for each of `count` texts, in the order of the texts. The answer has them in base64 (little-endian
+    float32) or as decimals. None if `answer` has no list of vectors.
+
+    Vectors are ordered by their `index`, or as listed if none has one. Raises InvalidEmbedding for another number of
+    vectors, for indexes that are not 0 to `count` - 1, each once, and for items that are not vectors.
+    """
+    data = at(answer, "data")
+    if not isinstance(data, list):
+        return None
+    items = cast("list[object]", data)
+    if len(items) != count:
+        raise InvalidEmbedding(f"the embedder answered with {len(items)} vectors for {count} texts; none of it is kept")
+    places = [at(item, "index") for item in items]
+    if any(place is not None for place in places):
+        if any(type(place) is not int for place in places) or set(places) != set(range(count)):
+            raise InvalidEmbedding(
+                f"the embedder did not number its {count} vectors from 0 to {count - 1}; none of it is kept"
+            )
+        items = [item for _, item in sorted(zip(cast("list[int]", places), items, strict=True), key=lambda one: one[0])]
+    return [_row(at(item, "embedding")) for item in items]
+
+
+def _row(value: object) -> Vector:
+    try:
+        if isinstance(value, str):
+            row = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4").astype(np.float32)
+        else:
+            with np.errstate(over="ignore"):
+                row = np.asarray(value, dtype=np.float64).astype(np.float32)
+    except (TypeError, ValueError, OverflowError, binascii.Error):
+        raise InvalidEmbedding("the embedder answered with something that is no vector; none of it is kept") from None
+    if row.ndim != 1 or not len(row):
+        raise InvalidEmbedding("the embedder answered with an empty vector, or with one in another shape")
+    return row
+
+
+_LONGEST_TOKEN = 8
+"""Characters. Only blanks and repeated patterns have longer tokens on average, and their rest may be lost."""
+
+_TRIES = 8
+"""How often a text is cut by its average of characters per token, before the place is searched for."""
+
+
+def without_rest(text: str, limit: int) -> str:
+    """The beginning of `text` that is long enough for its first `limit` tokens, as far as `_LONGEST_TOKEN` holds."""
+    return text[: limit * _LONGEST_TOKEN]
+
+
+def cut(text: str, limit: int, count: Callable[[str], int]) -> str:
+    """The beginning of `text` that has at most `limit` tokens by `count`, which must never count more than the bytes of
+    UTF-8. The time grows with `limit`, not with the length of the text."""
+    text = without_rest(text, limit)
+    if utf8_length(text) <= limit:
+        return text
+    for _ in range(_TRIES):
+        tokens = count(text)
+        if tokens <= limit:
+            return text
+        text = text[: min(len(text) * limit // tokens, len(text) - 1)]
+    # The tokens are dense at the beginning, so that each cut above removed little: bisect.
+    fits, over = 0, len(text) + 1
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        fits, over = (middle, over) if count(text[:middle]) <= limit else (fits, middle)
+    return text[:fits]
+
+
+def portion(texts: Sequence[str], *, most: int, size: int) -> int:
+    """How many of the first of `texts` go into one request: at most `most`, of at most `size` bytes of UTF-8 together,
+    but always at least one."""
+    used = 0
+    for number, text in enumerate(texts[:most]):
+        used += utf8_length(text)
+        if number and used > size:
+            return number
+    return min(len(texts), most)
+
+
+_SHORTEST = 16
+"""Tokens of a text at which its length is no longer taken for the cause of an error."""
+
+_TOO_LONG = re.compile(
+    r"(maximum|max|exceeds?|longer than)\W.{0,40}(context|input|sequence|length)|context (length|size|window)|"
+    r"too (long|large to process)|must have less than \d+ tokens",
+    re.IGNORECASE,
+)
+"""In the messages of OpenAI, vLLM, llama.cpp, Ollama and Text Embeddings Inference about a text that is too long."""
+
+_TOO_MANY = re.compile(r"(allowed|maximum) batch size|too many inputs|(max|maximum) number of inputs", re.IGNORECASE)
+"""In the messages of Text Embeddings Inference and Azure about too many texts."""
+
+_TOO_LARGE = "request too large"
+"""In OpenAI's 429 for one request above the account's tokens per minute."""
+
+_DIMENSIONS = re.compile(r"dimension|matryoshka", re.IGNORECASE)
+
+_NUMBER = re.compile(r"(?<![\w.-])\d{2,6}(?![\w-]|\.\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderDialect:
+    """The maximum tokens of one text (`limit`) and texts of one request (`most`), the dimensions to ask for (None: not
+    sent), and whether vectors are requested in base64 or as decimals."""
+
+    limit: int
+    most: int
+    dimensions: int | None
+    base64: bool = True
+
+    def next_dialect(self, status: int, reason: str) -> EmbedderDialect:
+        """The dialect to try after an error with `status` and `reason`; this one if they are about something else."""
+        if self.most > 1 and (_TOO_LARGE in reason.lower() if status == 429 else _TOO_MANY.search(reason)):
+            return replace(self, most=self.most // 2)
+        # llama.cpp's server answers 500 to what is too long for it.
+        if status not in (400, 413, 422) and not (status == 500 and "too large to process" in reason):
+            return self
+        if self.base64 and "encoding_format" in reason:
+            return replace(self, base64=False)
+        if self.dimensions is not None and _DIMENSIONS.search(reason):
+            return replace(self, dimensions=None)
+        if self.limit > _SHORTEST and _TOO_LONG.search(reason):
+            return replace(self, limit=_shorter(self.limit, reason))
+        return self
+
+
+def _shorter(limit: int, reason: str) -> int:
+    """The smallest limit that the error names below `limit`, else half of `limit`: an endpoint may count more tokens
+    than we do."""
+    named = [int(number) for number in _NUMBER.findall(reason)]
+    return min((one for one in named if _SHORTEST <= one < limit), default=max(limit // 2, _SHORTEST))
+
 
 NAMED = EndpointSettingNames(
     model="HITHERTO_EMBEDDER",

@@ -11,10 +11,10 @@ from openai.types.chat.completion_create_params import ResponseFormat
 
 from hitherto.core.log.message import storable
 from hitherto.core.prompt import Prompt
-from hitherto.ports.models.model import Completion, Model
+from hitherto.ports.models import Completion, Model
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import name_of, paid
-from hitherto.providers.endpoints.json_body import at, is_json, tokens
+from hitherto.providers.endpoints.response import at, is_json, tokens
 from hitherto.providers.openai_compatible.endpoint import OpenAIEndpoint
 
 _FORMAT_REFUSED = re.compile(

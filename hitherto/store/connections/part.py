@@ -12,7 +12,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from hitherto.errors import StoreError
 from hitherto.store import errors, rows
 from hitherto.store.connections.pool import Connections
-from hitherto.store.row_security.connection import RowSecurityConnection
+from hitherto.store.connections.row_security import RowSecurityConnection
 
 _T = TypeVar("_T")
 

@@ -16,8 +16,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
 from hitherto.logs import logger
+from hitherto.store.connections.row_security import RowSecurityConnection
 from hitherto.store.connections.silence import SHORT_LIMIT, Activity, Backend, WatchedConnection, address
-from hitherto.store.row_security.connection import RowSecurityConnection
 from hitherto.store.sql import SQL
 from hitherto.turns import Turns
 

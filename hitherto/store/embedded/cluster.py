@@ -26,8 +26,7 @@ from psycopg.conninfo import make_conninfo
 
 from hitherto.errors import EmbeddedServerError
 from hitherto.store.embedded import files
-from hitherto.store.embedded.account import account_of, grant_access
-from hitherto.store.embedded.files import OTHERWISE, Folder
+from hitherto.store.embedded.files import OTHERWISE, Folder, account_of, grant_access
 
 PATIENCE: Final = 60.0
 """Seconds that the server gets for a recovery after a crash, or for a stop."""

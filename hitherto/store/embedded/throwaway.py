@@ -35,8 +35,7 @@ from psycopg.pq import ExecStatus, PGconn, abc
 from hitherto.errors import EmbeddedServerError
 from hitherto.store import schema
 from hitherto.store.embedded import cluster, files, server
-from hitherto.store.embedded.account import account_of
-from hitherto.store.embedded.files import OTHERWISE
+from hitherto.store.embedded.files import OTHERWISE, account_of
 from hitherto.uninterrupted import uninterrupted
 
 POOL_SIZE: Final = 4

@@ -34,11 +34,11 @@ from hitherto.core.scope import Scope
 from hitherto.store import rows
 from hitherto.store.connections.part import Part
 from hitherto.store.connections.pool import Connections
+from hitherto.store.connections.row_security import RowSecurityConnection
 from hitherto.store.connections.silence import allow_long_work
 from hitherto.store.facts.context_columns import known_from
 from hitherto.store.facts.rows import known_values
 from hitherto.store.log import erase_scope, heads, listing
-from hitherto.store.row_security.connection import RowSecurityConnection
 from hitherto.store.sql import SQL
 from hitherto.store.unit import Unit
 

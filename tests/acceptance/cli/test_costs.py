@@ -14,7 +14,7 @@ import pytest
 
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from hitherto.store.store import Store
 from tests.acceptance.cli.commands import SUPPORT, Cli, Ran, bare
 from tests.providers.models.endpoint import Endpoint, said

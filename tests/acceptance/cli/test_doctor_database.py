@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hitherto
 from hitherto import Scope, user
 from hitherto.core.digests.digest import Needs
-from hitherto.store.row_security import roles
+from hitherto.store.connections import row_security
 from hitherto.store.store import Store
 from tests.acceptance.cli.commands import NOWHERE, Cli, executed
 from tests.acceptance.cli.doctoring import STRUCTURED, doctor, in_database, model_at
@@ -143,7 +143,7 @@ class TestRights:
 
 
 async def test_row_level_security(database: str) -> None:
-    await roles.grant(database, ROW_SECURITY_ROLE)
+    await row_security.grant(database, ROW_SECURITY_ROLE)
     theirs, asked = make_conninfo(database, user=ROW_SECURITY_ROLE), {"HITHERTO_ROW_SECURITY": "true"}
     assert f"holds for {ROW_SECURITY_ROLE}" in in_database(theirs, **asked).said("row_security", "ok")
     assert "does not hold for hitherto" in in_database(database).said("row_security", "ok")

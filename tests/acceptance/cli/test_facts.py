@@ -9,7 +9,7 @@ import pytest
 import hitherto
 from hitherto import assistant, user
 from hitherto.core.scope import Scope
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from tests.acceptance.cli.commands import Cli, Home, Ran, bare
 
 

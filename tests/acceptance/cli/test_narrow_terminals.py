@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 import hitherto
 from hitherto import Scope, assistant, user
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from tests.acceptance.cli.commands import Cli, Home
 
 WIDTH = 30

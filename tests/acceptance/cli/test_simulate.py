@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hitherto import Policy
-from hitherto.simulation.composed import redact_summarize, redact_trim
+from hitherto.simulation.run import redact_summarize, redact_trim
 from tests.acceptance.cli.commands import SUPPORT, bare
 from tests.tokens.test_counters import reference_count
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.context.facts_block import CLOSING, HEADING, FactLine, block, fitting
+from hitherto.core.context.blocks import CLOSING, HEADING, FactLine, block, fitting
 from hitherto.core.plain_text import has_visible_text, plain
 
 TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

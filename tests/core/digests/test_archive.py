@@ -7,11 +7,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from hitherto import tokens
-from hitherto.core.digests.archive import _OVERHEAD, Excerpt, archive_prompt, archive_task, archived, fallback_summary
-from hitherto.core.digests.archive_answer import ArchiveSummary
+from hitherto.core.digests.archive import (
+    _OVERHEAD,
+    ArchiveSummary,
+    Excerpt,
+    archive_prompt,
+    archive_task,
+    archived,
+    fallback_summary,
+)
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.prompts import ArchiveTask
-from hitherto.core.documents.document import Passage
+from hitherto.core.documents import Passage
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.digests.archive_answer import ArchiveSummary, archive_from
+from hitherto.core.digests.archive import ArchiveSummary, archive_from
 from hitherto.core.digests.lists import LONGEST, MOST
 from hitherto.errors import InvalidModelAnswer
 from tests.core.growth import TIMES, growth

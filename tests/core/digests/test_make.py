@@ -19,7 +19,7 @@ from hitherto.core.ledger import Purpose
 from hitherto.core.log.ranges import joined, ranges
 from hitherto.core.prompt import Prompt, PromptLine, corrected
 from hitherto.errors import InvalidModelAnswer
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from hitherto.tokens import counter_for
 
 count = counter_for("o200k_base").count

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
 from hitherto import tokens
-from hitherto.core.documents.document import Passage
-from hitherto.core.documents.passages import passages
+from hitherto.core.documents import Passage, passages
 from tests.store.samples import chances
 
 count = tokens.counter_for(tokens.CANONICAL).count

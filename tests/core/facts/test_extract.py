@@ -16,7 +16,7 @@ from hitherto.core.facts.extract import MOST_FACTS, extraction, once_each
 from hitherto.core.facts.fact import LONGEST_FACT, OTHER, ExtractedFact, fingerprint_of_fact
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidModelAnswer
-from hitherto.providers.scripted.model import ScriptedFact, ScriptedFacts, items
+from hitherto.providers.scripted import ScriptedFact, ScriptedFacts, items
 from tests.core.facts.extractions import TASK, anything_at_all, lines, made
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from hitherto.core.context.facts_block import own_facts_first
+from hitherto.core.context.blocks import own_facts_first
 from hitherto.core.facts.extract import FactsTask, extraction
 from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts
 from hitherto.core.facts.merge import merged

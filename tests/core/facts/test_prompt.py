@@ -12,7 +12,7 @@ from hitherto.core.digests.prompts import DigestTask, digest_prompt, known_line
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import CATEGORIES, KnownFact
 from hitherto.core.prompt import Prompt
-from hitherto.providers.scripted.model import ScriptedFact, items
+from hitherto.providers.scripted import ScriptedFact, items
 from tests.core.facts.extractions import TASK, anything_at_all, count, lines, made
 
 

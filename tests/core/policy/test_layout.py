@@ -15,10 +15,9 @@ from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, StandingSummary, empty
 from hitherto.core.log.message import Logged, Message
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
-from hitherto.core.policy.layout import layout_of
 from hitherto.core.policy.plan import Firing, Means, plan
 from hitherto.core.policy.span import Fate
-from hitherto.core.policy.view import view
+from hitherto.core.policy.view import layout_of, view
 from hitherto.policies import (
     Action,
     Compact,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hitherto.core.digests.work import DigestJob
+from hitherto.core.digests.digest import DigestJob
 from tests.faults.waiting import until
 
 

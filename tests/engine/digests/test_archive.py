@@ -12,17 +12,16 @@ import pytest
 
 from hitherto import Conversation, assistant, token_threshold, user
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Digest, Item, Status
+from hitherto.core.digests.digest import Digest, DigestOutcome, DigestWork, Item, Status
 from hitherto.core.digests.prompts import ArchiveTask, DigestTask
-from hitherto.core.digests.work import DigestOutcome, DigestWork
-from hitherto.core.documents.document import Document
+from hitherto.core.documents import Document
 from hitherto.core.ledger import FailureCause, Purpose
 from hitherto.core.prompt import Prompt
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.models.model import Completion
-from hitherto.providers.scripted.model import Gate, Reply, items
+from hitherto.ports.models import Completion
+from hitherto.providers.scripted import Gate, Reply, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, asks, opener, rounds
 from tests.conftest import SCOPE

@@ -22,7 +22,7 @@ from hitherto.core.log.append import extended
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.engine.digests.attempt import backoff
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.providers.scripted.model import Gate, Reply, Scripted
+from hitherto.providers.scripted import Gate, Reply, Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY, asks, bodies, each, fates, opener, rounds, said, says_each
 from tests.conftest import SCOPE

@@ -28,7 +28,7 @@ from hitherto.policies import (
     Turns,
     Undigested,
 )
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from tests.acceptance.dialogue import PLENTY, bodies, ranges, says_each
 from tests.conftest import SCOPE
 from tests.databases import Databases

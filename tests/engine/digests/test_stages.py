@@ -25,7 +25,7 @@ from hitherto.policies import (
     Undigested,
     Window,
 )
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

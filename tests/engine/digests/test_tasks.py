@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hitherto.core.digests.work import DigestJob
+from hitherto.core.digests.digest import DigestJob
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.store.store import Store
 from tests.engine.digests.hand import Hand, job

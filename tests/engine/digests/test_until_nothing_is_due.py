@@ -14,7 +14,7 @@ from hitherto import Conversation, Memory, assistant, chunks, rolling, sliding_w
 from hitherto.core.digests.digest import Status
 from hitherto.core.prompt import Prompt
 from hitherto.errors import ModelUnavailable
-from hitherto.providers.scripted.model import Gate, Scripted, items
+from hitherto.providers.scripted import Gate, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, made, opener, ranges, round_, says_each
 from tests.conftest import SCOPE

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitherto.core.documents.checks import LONGEST_NAMESPACE, LONGEST_TITLE, MOST_CHARACTERS
+from hitherto.core.documents import LONGEST_NAMESPACE, LONGEST_TITLE, MOST_CHARACTERS
 from hitherto.core.log.message import LONGEST_METADATA
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidDocument, InvalidScope

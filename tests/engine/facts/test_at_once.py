@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hitherto import Conversation, Memory
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Gate, Scripted
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Gate, Scripted
 from hitherto.store.store import Store
 from tests.acceptance.family import (
     ANA,

@@ -12,7 +12,7 @@ import hitherto
 from hitherto import Facts, Memory, rolling, user
 from hitherto.core.facts.fact import FactState
 from hitherto.errors import NotFound
-from hitherto.providers.scripted.model import Gate, Scripted, ScriptedFact, items
+from hitherto.providers.scripted import Gate, Scripted, ScriptedFact, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.acceptance.family import (

@@ -10,9 +10,8 @@ import pytest
 import hitherto
 from hitherto import Call, assistant, tool_result, user
 from hitherto.core.facts.known import MOST_SHOWN
-from hitherto.ports.models.embedder import Embeddings
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.ports.models import Embeddings
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.providers.wordllama import Wordllama
 from hitherto.store.store import Store
 from tests.acceptance.family import ANA, BEN, ROSA, Says, dialogue, fact, listener, material, opened

@@ -8,7 +8,7 @@ import pytest
 
 from hitherto import Facts, Memory, chunks
 from hitherto.errors import InvalidFact, InvalidInput, InvalidScope
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.family import (
     ANA,

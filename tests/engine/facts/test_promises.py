@@ -21,8 +21,8 @@ from hitherto.core.facts.fact import FactState, Visibility
 from hitherto.core.log.message import Wire
 from hitherto.core.plain_text import plain
 from hitherto.errors import BudgetExceeded, InvalidFact, NotFound, NotReproducible
-from hitherto.ports.models.model import Prompt
-from hitherto.providers.scripted.model import Scripted, ScriptedFact, items
+from hitherto.ports.models import Prompt
+from hitherto.providers.scripted import Scripted, ScriptedFact, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY
 from tests.acceptance.family import HERS, ROSA, known_to, material, shown_by, system_of, text_of

@@ -6,7 +6,7 @@ import pytest
 
 import hitherto
 from hitherto import Scope, assistant, user
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 
 SCOPE = Scope(tenant="acme", user="ana", agent="support")
 TOLD = items("They talked.", facts=[("hobby", "Plays the cello")])

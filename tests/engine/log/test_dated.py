@@ -15,7 +15,7 @@ import hitherto
 from hitherto import Memory, Message, assistant, rolling, system, tool_result, user
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.errors import IdempotencyKeyReused, InvalidMessage
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import answers, opener, says_each
 from tests.acceptance.receipts import check

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Conversation, Memory, Scope, assistant, user
-from hitherto.core.context.kept import record_of
+from hitherto.core.context.manifest import record_of
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import ArchiveTask, DigestTask
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput, InvalidScope, NotReproducible
-from hitherto.ports.models.model import Completion
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.ports.models import Completion
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check

@@ -14,8 +14,7 @@ import hitherto
 from hitherto import Conversation, Head, Memory, assistant, user
 from hitherto.core.log.head import empty
 from hitherto.core.log.ranges import ranges
-from hitherto.core.policy.action import Drop
-from hitherto.core.policy.keep import LastTurns
+from hitherto.core.policy.parts import Drop, LastTurns
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.trigger import AnyOf, Turns
 from hitherto.engine.digests.fire import MOST_STAGES

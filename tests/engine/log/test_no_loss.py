@@ -18,7 +18,7 @@ import hitherto
 from hitherto import assistant, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.policy.span import Fate
-from hitherto.providers.scripted.model import Scripted, items
+from hitherto.providers.scripted import Scripted, items
 from tests.conftest import SCOPE
 from tests.engine.log.writer import TAKE_OVER_AFTER
 from tests.forked import Process

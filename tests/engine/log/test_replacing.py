@@ -11,7 +11,7 @@ from hitherto.core.digests.digest import Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import InvalidInput, InvalidMessage
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

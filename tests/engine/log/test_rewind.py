@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Call, Conversation, Head, Message, assistant, rolling, sliding_window, tool_result, user
 from hitherto.errors import InvalidInput
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.acceptance.receipts import check

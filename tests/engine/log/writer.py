@@ -13,7 +13,7 @@ from typing import Any
 import hitherto
 from hitherto import assistant, sliding_window, user
 from hitherto.errors import StoreError
-from hitherto.providers.scripted.model import Delayed, Scripted, items
+from hitherto.providers.scripted import Delayed, Scripted, items
 from tests.conftest import SCOPE
 
 TAKE_OVER_AFTER = 2

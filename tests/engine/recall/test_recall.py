@@ -15,17 +15,18 @@ import hitherto
 from hitherto import Memory, Scope, assistant, user
 from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import InvalidInput, InvalidScope, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.models.embedder import Embeddings
-from hitherto.providers.scripted.embedder import (
+from hitherto.ports.models import Embeddings
+from hitherto.providers.scripted import (
+    DelayedOrder,
     DelayedVectors,
+    EmbedderReply,
     Hang,
-    Reply,
     ScriptedEmbedder,
+    ScriptedReranker,
     another_dimension,
     not_a_number,
     too_few,
 )
-from hitherto.providers.scripted.reranker import DelayedOrder, ScriptedReranker
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
@@ -248,7 +249,7 @@ class TestBadInput:
         assert (await found(memory, "before after"))[0].startswith("before")
 
 
-FAULTS: dict[str, Reply] = {
+FAULTS: dict[str, EmbedderReply] = {
     "unreachable": ModelUnavailable("nobody there"),
     "busy": ModelRateLimited("too much", retry_after=3_000),
     "refused": ModelRejected("wrong key"),
@@ -263,7 +264,7 @@ FAULTS: dict[str, Reply] = {
 
 class TestEmbedders:
     @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-    async def test_a_question_without_a_vector_goes_by_its_words(self, opened: Opened, fault: Reply) -> None:
+    async def test_a_question_without_a_vector_goes_by_its_words(self, opened: Opened, fault: EmbedderReply) -> None:
         embedder = ScriptedEmbedder()
         async with opened(embedder=embedder, embedder_timeout=0.1) as memory:
             await said(memory, "the cat is called Miso", "trains run on rails")
@@ -276,7 +277,7 @@ class TestEmbedders:
             assert (await memory.recall("cat", scope=SCOPE)).missing == ()
 
     @pytest.mark.parametrize("fault", [one for one in FAULTS.values() if not isinstance(one, Hang | DelayedVectors)])
-    async def test_an_embedder_that_is_down_is_caught_up_with(self, opened: Opened, fault: Reply) -> None:
+    async def test_an_embedder_that_is_down_is_caught_up_with(self, opened: Opened, fault: EmbedderReply) -> None:
         """Promise 13; and nothing of what it answered wrongly is kept."""
         embedder = ScriptedEmbedder(then=fault)
         async with opened(embedder=embedder, model_max_attempts=1) as memory:

@@ -14,8 +14,8 @@ from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.vectors import Vectors
 from hitherto.engine.recall import embedding
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
-from hitherto.ports.models.embedder import Embeddings
-from hitherto.providers.scripted.embedder import Hang, Reply, ScriptedEmbedder, not_a_number
+from hitherto.ports.models import Embeddings
+from hitherto.providers.scripted import EmbedderReply, Hang, ScriptedEmbedder, not_a_number
 from hitherto.store.recall.index import SearchIndex
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
@@ -88,7 +88,9 @@ class TestWhatIsNotIndexedYet:
         [not_a_number, out_of_memory, ModelUnavailable("gone"), ModelRejected("no"), panics, cancels, Hang()],
         ids=["NaN", "defect", "away", "refused", "panic", "cancelled by its own", "hanging"],
     )
-    async def test_it_is_found_by_its_words_where_the_embedder_fails(self, opened: Opened, fault: Reply) -> None:
+    async def test_it_is_found_by_its_words_where_the_embedder_fails(
+        self, opened: Opened, fault: EmbedderReply
+    ) -> None:
         """What computes in this process is asked for the vectors of what waits for the index, too."""
         embedder = Local()
         async with opened(embedder=embedder, embedder_timeout=0.1) as memory:

@@ -7,10 +7,10 @@ import pytest
 from hitherto import Conversation, Memory, token_threshold
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.policy.render import SystemMessage
+from hitherto.core.policy.parts import SystemMessage
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.policies import LastMessages, Summarize, Tokens
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

@@ -15,7 +15,7 @@ import pytest
 
 import hitherto
 from hitherto import CrossSession, RunStatus, Scope
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from tests.databases import Databases, service_url
 from tests.faults.waiting import until
 from tests.other_systems.served import AGENT, TOOLS, Service, events_of, problem, served

@@ -12,7 +12,7 @@ import hitherto
 from hitherto import Memory, assistant, user
 from hitherto.other_systems.settings_aliases import settings_of
 from hitherto.other_systems.views import create_views
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from tests.conftest import SCOPE
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 

@@ -12,7 +12,7 @@ from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import ModelRejected, ModelUnavailable
 from hitherto.other_systems.chat_store.policy import synopsis
 from hitherto.policies import LastMessages, Messages, SystemMessage
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

@@ -13,7 +13,7 @@ from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.policies import Chunk, LastMessages, Recalled, Undigested
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

@@ -22,14 +22,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hitherto
 from hitherto import Conversation, Memory, Scope, assistant, chunks, rolling, user
 from hitherto.core.changes import Changes
-from hitherto.core.context.facts_block import CLOSING
+from hitherto.core.context.blocks import CLOSING
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.facts.fact import FactState
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Wire
 from hitherto.errors import ModelUnavailable, StoreError
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
 from hitherto.store.unit import Unit
 from tests.acceptance.dialogue import PLENTY, ranges

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from hitherto.core.log.message import Payload
-from hitherto.ports.models.compactor import CompactionResult, family_of
+from hitherto.ports.models import CompactionResult, family_of
 
 
 class ScriptedCompactor:

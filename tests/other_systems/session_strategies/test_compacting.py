@@ -16,7 +16,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.other_systems.session_strategies.policies import compacting
 from hitherto.policies import LastTurns, Redact, Stage, Turns
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

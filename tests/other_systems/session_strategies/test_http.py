@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from hitherto.other_systems.session_strategies.events import EVENTS
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from tests.databases import Databases
 from tests.other_systems.served import AGENT, TOOLS, Service, events_of, served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said

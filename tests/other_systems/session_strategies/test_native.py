@@ -17,7 +17,7 @@ from hitherto.core.log.message import Wire
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import InvalidPolicy, ModelUnavailable
 from hitherto.policies import Compact, Fraction, LastMessages
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, PLENTY, answers, asks, fates, ranges, round_, said
 from tests.conftest import SCOPE

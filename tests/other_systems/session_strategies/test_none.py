@@ -7,7 +7,7 @@ import pytest
 import hitherto
 from hitherto import none
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY, Opened, asks, check_begins_with, fates, looked_up, opener
 

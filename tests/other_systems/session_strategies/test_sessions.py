@@ -22,7 +22,7 @@ from hitherto.other_systems.session_strategies.sessions import (
     TrackingCompactingSession,
     TrimmingSession,
 )
-from hitherto.providers.scripted.model import Gate, Hang, Scripted, items
+from hitherto.providers.scripted import Gate, Hang, Scripted, items
 from tests.conftest import SCOPE
 from tests.integrations.planner import LONG, dialogue, kinds, payloads, questions, text
 

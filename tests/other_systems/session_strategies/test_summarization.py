@@ -12,7 +12,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.other_systems.session_strategies.policies import summarizing
 from hitherto.policies import LastTurns, ShadowTurn, Stage, Summarize, Turns
-from hitherto.providers.scripted.model import Scripted
+from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import (
     PLENTY,

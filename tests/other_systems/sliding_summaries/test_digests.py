@@ -13,8 +13,7 @@ import pytest
 
 import hitherto
 from hitherto import sliding_window
-from hitherto.core.digests.digest import Status
-from hitherto.core.digests.work import Claim, DigestJob
+from hitherto.core.digests.digest import Claim, DigestJob, Status
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Mark, TurnAt
@@ -22,7 +21,7 @@ from hitherto.core.policy.plan import Means, plan
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.errors import DatabaseUnavailable
 from hitherto.other_systems.views import create_views
-from hitherto.providers.scripted.model import Gate, Scripted, items
+from hitherto.providers.scripted import Gate, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import Opened, asks, bodies, each, opener, round_, says_each
 from tests.conftest import SCOPE

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hitherto.tokens.bpe import BpeCounter
+from hitherto.tokens.counters import BpeCounter
 from tests.providers.models.endpoint import Answer, Body, refused
 
 KEY = "sk-quire-lane-7f3a"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hitherto.errors import InvalidSettings
-from hitherto.ports.models.embedder import Embedder
-from hitherto.providers.azure.embedder import AzureOpenAIEmbedder
-from hitherto.providers.names.embedders import embedder_of, learn, previous_of
-from hitherto.providers.ollama.embedder import OllamaEmbedder
+from hitherto.ports.models import Embedder
+from hitherto.providers.azure import AzureOpenAIEmbedder
+from hitherto.providers.names import embedder_of, learn, previous_of
+from hitherto.providers.ollama import OllamaEmbedder
 from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedder
-from hitherto.providers.scripted.embedder import ScriptedEmbedder
+from hitherto.providers.scripted import ScriptedEmbedder
 from hitherto.providers.wordllama import Wordllama
 from hitherto.settings import Settings
 from hitherto.testing.embedders import check_embedder

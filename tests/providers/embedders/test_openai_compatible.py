@@ -13,8 +13,8 @@ import pytest
 
 from hitherto.core.recall.vectors import Space, Vectors
 from hitherto.errors import InvalidEmbedding, ModelError, ModelRejected, ModelUnavailable
-from hitherto.providers.azure.embedder import AzureOpenAIEmbedder
-from hitherto.providers.ollama.embedder import OllamaEmbedder
+from hitherto.providers.azure import AzureOpenAIEmbedder
+from hitherto.providers.ollama import OllamaEmbedder
 from hitherto.providers.openai_compatible.embedder import BATCH, OpenAICompatibleEmbedder
 from hitherto.testing.embedders import check_embedder
 from tests.providers.embedders.serving import (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.providers.openai_compatible.embedder_batches import cut, portion
+from hitherto.providers.openai_compatible.embedder import cut, portion
 from hitherto.tokens import counter_for
-from hitherto.tokens.estimate import utf8_length
+from hitherto.tokens.counters import utf8_length
 
 COUNTERS = [counter_for("cl100k_base"), counter_for("nobody-knows")]
 

@@ -8,16 +8,16 @@ import pytest
 
 from hitherto.core.recall.vectors import Vectors
 from hitherto.errors import InvalidEmbedding, ModelRateLimited, ModelUnavailable
-from hitherto.ports.models.embedder import Embedder, Embeddings, usable
-from hitherto.providers.scripted.embedder import (
+from hitherto.ports.models import Embedder, Embeddings, usable
+from hitherto.providers.scripted import (
     DelayedVectors,
     EmbedCall,
+    Hang,
     ScriptedEmbedder,
     another_dimension,
     not_a_number,
     too_few,
 )
-from hitherto.providers.scripted.model import Hang
 from hitherto.testing.embedders import check_embedder
 
 TALK = ["The barge leaves at dawn.", "Mira plays the cello."]

@@ -10,8 +10,8 @@ from hitherto.core.digests.prompts import DigestTask, digest_prompt
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import CATEGORIES, KnownFact
 from hitherto.core.prompt import Prompt, PromptLine
-from hitherto.ports.models.model import Model
-from hitherto.tokens.bpe import BpeCounter
+from hitherto.ports.models import Model
+from hitherto.tokens.counters import BpeCounter
 
 count = BpeCounter("o200k_base").count
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hitherto.ports.models.model import Model
+from hitherto.ports.models import Model
 from hitherto.providers.anthropic import Anthropic
-from hitherto.providers.azure.model import AzureOpenAI
-from hitherto.providers.ollama.model import Ollama
+from hitherto.providers.azure import AzureOpenAI
+from hitherto.providers.ollama import Ollama
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 

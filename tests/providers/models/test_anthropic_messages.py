@@ -10,7 +10,7 @@ import pytest
 
 from hitherto.errors import InvalidModelAnswer, ModelRateLimited, ModelRejected
 from hitherto.providers.anthropic import Anthropic
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from tests.providers.models.digests import digested, prompt, spoken
 from tests.providers.models.endpoint import Answer, Body, Endpoint
 from tests.providers.models.providers import KEY, MODEL, AnthropicApi, message

@@ -14,8 +14,7 @@ import hitherto
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.prompts import CondenseTask, condense_prompt
 from hitherto.core.prompt import PromptLine
-from hitherto.providers.extractive.model import Extractive
-from hitherto.providers.extractive.sentences import key, plain, sentences, shortened
+from hitherto.providers.extractive import Extractive, key, plain, sentences, shortened
 from tests.providers.models.digests import FACTS, count, digested, prompt, spoken
 
 DEMO = Path(hitherto.__file__).parent / "data" / "demo.jsonl"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.providers.extractive.topics import names, topics
+from hitherto.providers.extractive import names, topics
 
 TALK = [
     "I want to fly to Lisbon in May. The budget is 900 euros.",

@@ -8,10 +8,10 @@ from typing import Any, get_args
 import pytest
 
 from hitherto.errors import InvalidSettings
-from hitherto.ports.models.model import Model
-from hitherto.providers.azure.model import AzureOpenAI
-from hitherto.providers.extractive.model import Extractive
-from hitherto.providers.names.models import compactor_of, model_of
+from hitherto.ports.models import Model
+from hitherto.providers.azure import AzureOpenAI
+from hitherto.providers.extractive import Extractive
+from hitherto.providers.names import compactor_of, model_of
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 from hitherto.settings import Settings
 from hitherto.settings.values import ModelProvider

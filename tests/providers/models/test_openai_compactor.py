@@ -16,7 +16,7 @@ from hitherto.errors import (
     InvalidSettings,
     ModelRejected,
 )
-from hitherto.ports.models.compactor import family_of
+from hitherto.ports.models import family_of
 from hitherto.providers.openai_compatible.compactor import OpenAICompactor
 from hitherto.wire import codec
 from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused, said

@@ -11,7 +11,7 @@ import pytest
 
 from hitherto.errors import InvalidModelAnswer, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.providers.openai_compatible.model import OpenAICompatible
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from tests.providers.models.digests import prompt
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import pytest
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.models.model import Model
+from hitherto.ports.models import Model
 from hitherto.providers.endpoints import response
-from hitherto.providers.scripted.model import items
+from hitherto.providers.scripted import items
 from tests.providers.models.digests import FACTS, digested, prompt, spoken
 from tests.providers.models.endpoint import Answer, Endpoint
 from tests.providers.models.providers import KEY, MODEL, PROVIDERS, OpenAI, Service

@@ -6,8 +6,8 @@ import pytest
 
 from hitherto.core.facts.fact import ExtractedFact
 from hitherto.errors import ModelUnavailable
-from hitherto.providers.extractive.model import Extractive
-from hitherto.providers.scripted.model import Delayed, Gate, Hang, Scripted, ScriptedFact, items
+from hitherto.providers.extractive import Extractive
+from hitherto.providers.scripted import Delayed, Gate, Hang, Scripted, ScriptedFact, items
 from tests.providers.models.digests import FACTS, digested, prompt, spoken
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from hitherto.core.recall.rerank import rerank_prompt
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.models.reranker import RerankResult
+from hitherto.ports.models import RerankResult
 from hitherto.providers.chat_model_reranker import ChatModelReranker
-from hitherto.providers.extractive.model import Extractive
+from hitherto.providers.extractive import Extractive
 from hitherto.providers.openai_compatible.model import OpenAICompatible
-from hitherto.providers.scripted.model import Delayed, Hang, Scripted
+from hitherto.providers.scripted import Delayed, Hang, Scripted
 from tests.providers.models.endpoint import Answer, Endpoint, refused, said
 
 PASSAGES = ["We took the Granary.", "Mira plays the cello.", "The barge leaves at dawn."]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
-from hitherto.ports.models.reranker import RerankResult
+from hitherto.ports.models import RerankResult
 from hitherto.providers.cross_encoder import CrossEncoder
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused
 

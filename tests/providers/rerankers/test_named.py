@@ -8,10 +8,9 @@ import pytest
 from hitherto.errors import InvalidSettings, ModelUnavailable
 from hitherto.providers.chat_model_reranker import ChatModelReranker
 from hitherto.providers.cross_encoder import CrossEncoder
-from hitherto.providers.extractive.model import Extractive
-from hitherto.providers.names.rerankers import reranker_of
-from hitherto.providers.scripted.model import Hang, Scripted
-from hitherto.providers.scripted.reranker import DelayedOrder, ScriptedReranker
+from hitherto.providers.extractive import Extractive
+from hitherto.providers.names import reranker_of
+from hitherto.providers.scripted import DelayedOrder, Hang, Scripted, ScriptedReranker
 from hitherto.settings import Settings
 from tests.providers.models.endpoint import Endpoint
 from tests.providers.rerankers.test_cross_encoder import KEY, PASSAGES, cohere

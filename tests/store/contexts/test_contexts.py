@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
-from hitherto.core.context.kept import record_of
-from hitherto.core.context.manifest import FactsShown, Injected, Manifest, RecalledEntry, SavedRequest
+from hitherto.core.context.manifest import FactsShown, Injected, Manifest, RecalledEntry, SavedRequest, record_of
 from hitherto.core.policy.span import Fate, Reason, Span
 from hitherto.core.scope import Scope
 from hitherto.store.store import Store

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.digests.work import DigestOutcome, NewDigest
+from hitherto.core.digests.digest import Digest, DigestOutcome, NewDigest, Status
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Kind, Logged, Role, Sums
 from hitherto.store.store import Store

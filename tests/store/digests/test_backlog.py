@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import replace
 from uuid import uuid4
 
-from hitherto.core.digests.digest import Needs
-from hitherto.core.digests.work import Backlog, DigestJob, FailedDigest
+from hitherto.core.digests.digest import Backlog, DigestJob, FailedDigest, Needs
 from hitherto.core.scope import Scope
 from hitherto.store.store import Store
 from tests.store.digests.samples import ELSEWHERE, begun

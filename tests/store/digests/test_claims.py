@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.core.digests.digest import Needs
-from hitherto.core.digests.work import Claim
+from hitherto.core.digests.digest import Claim, Needs
 from hitherto.core.log.message import storable
 from hitherto.store.store import Store
 from tests.store.digests.samples import CALL, ELSEWHERE, begun, noted, row_of

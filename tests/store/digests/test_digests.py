@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Digest, Item, Needs, Status
-from hitherto.core.digests.work import DigestOutcome, NewDigest
+from hitherto.core.digests.digest import Digest, DigestOutcome, Item, Needs, NewDigest, Status
 from hitherto.core.log.append import extended
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import RunningDigest, StandingSummary

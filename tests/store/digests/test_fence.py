@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Status
-from hitherto.core.digests.work import DigestWork
+from hitherto.core.digests.digest import DigestWork, Status
 from hitherto.core.log.append import extended
 from hitherto.errors import HithertoError
 from hitherto.store.store import Store

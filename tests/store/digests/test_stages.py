@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
+from hitherto.core.digests.digest import Digest, DigestOutcome, RewrittenDigest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import RunningDigest
 from hitherto.errors import HithertoError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitherto.core.digests.digest import Item
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import DigestOutcome, Item
 from hitherto.core.log.frontier import DigestAction
 from hitherto.store.store import Store
 from tests.store.digests.stage_samples import stage_row, take_back

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from hitherto.core.digests.digest import Item, Status
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
-from hitherto.core.documents.document import CONVERSATION, ArchiveOrigin, NewDocument, namespace_of
+from hitherto.core.digests.digest import DigestOutcome, Item, RewrittenDigest, Status
+from hitherto.core.documents import CONVERSATION, ArchiveOrigin, NewDocument, namespace_of
 from hitherto.core.scope import Scope
 from hitherto.store.store import Store
 from tests.store.documents.test_documents import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hitherto.core.documents.document import PREVIEW, Document, KeptDocument, NewDocument, Passage
+from hitherto.core.documents import PREVIEW, Document, KeptDocument, NewDocument, Passage
 from hitherto.core.scope import Scope
 from hitherto.store.store import Store
 from tests.store.samples import SCOPE

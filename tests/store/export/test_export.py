@@ -9,10 +9,9 @@ from uuid import UUID
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Item
-from hitherto.core.digests.work import DigestOutcome
-from hitherto.core.documents.document import NewDocument
-from hitherto.core.export.records import ExportScope, KeptConversation, LatestRecord
+from hitherto.core.digests.digest import DigestOutcome, Item
+from hitherto.core.documents import NewDocument
+from hitherto.core.export import ExportScope, KeptConversation, LatestRecord
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import LatestDigest
 from hitherto.core.log.message import Logged

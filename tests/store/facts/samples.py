@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.work import NewDigest
+from hitherto.core.digests.digest import NewDigest
 from hitherto.core.facts.fact import (
     Fact,
     FactAction,

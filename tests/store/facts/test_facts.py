@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Status
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import DigestOutcome, Status
 from hitherto.core.facts.fact import (
     Evidence,
     Fact,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, timedelta
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import DigestOutcome
 from hitherto.core.ledger import By, Costs, FailureCause, ModelCall, Purpose, Spending
 from hitherto.core.scope import Scope
 from hitherto.store.store import Store

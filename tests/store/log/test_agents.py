@@ -10,13 +10,11 @@ import pytest
 
 from hitherto.core.changes import Changes
 from hitherto.core.cross_session import CrossSession
-from hitherto.core.digests.digest import Item
-from hitherto.core.digests.work import DigestOutcome, EarlierDigest, RewrittenDigest
+from hitherto.core.digests.digest import DigestOutcome, EarlierDigest, Item, RewrittenDigest
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import LatestDigest
-from hitherto.core.policy.action import Drop, Summarize
-from hitherto.core.policy.keep import LastTurns
+from hitherto.core.policy.parts import Drop, LastTurns, Summarize
 from hitherto.core.policy.policy import Policy, Stage, policy_json
 from hitherto.core.policy.trigger import Turns
 from hitherto.core.scope import Scope

@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hitherto.core.changes import Changes
-from hitherto.core.digests.digest import Item, Status
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
+from hitherto.core.digests.digest import DigestOutcome, Item, RewrittenDigest, Status
 from hitherto.core.log.append import extended
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.head import StandingSummary

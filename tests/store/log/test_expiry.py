@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.core.digests.digest import Item
-from hitherto.core.digests.work import RewrittenDigest
+from hitherto.core.digests.digest import Item, RewrittenDigest
 from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.log.head import LatestDigest
 from hitherto.core.log.message import Message

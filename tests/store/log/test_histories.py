@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hitherto.core.cross_session import CrossSession
-from hitherto.core.digests.digest import Status
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import DigestOutcome, Status
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest

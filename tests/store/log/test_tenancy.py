@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.core.digests.digest import Item
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
+from hitherto.core.digests.digest import DigestOutcome, Item, RewrittenDigest
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.probe import DialogueAt, TurnAt

@@ -13,10 +13,8 @@ from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import Head, LatestDigest, OpenCall, RunningDigest, StandingSummary
 from hitherto.core.log.message import Sums
-from hitherto.core.policy.action import Summarize
-from hitherto.core.policy.keep import Window
+from hitherto.core.policy.parts import Prefix, Summarize, Window
 from hitherto.core.policy.policy import Policy, Stage, policy_json
-from hitherto.core.policy.render import Prefix
 from hitherto.core.policy.trigger import Seq
 from hitherto.store.store import Store
 from tests.store.samples import (

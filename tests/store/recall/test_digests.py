@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hitherto.core.digests.work import DigestOutcome
+from hitherto.core.digests.digest import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import Source

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hitherto.core.digests.work import DigestOutcome
-from hitherto.core.documents.document import ArchiveOrigin, NewDocument, Passage
+from hitherto.core.digests.digest import DigestOutcome
+from hitherto.core.documents import ArchiveOrigin, NewDocument, Passage
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.index import OF_NO_AGENT, TEXT, Source
 from hitherto.core.scope import THE_USER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hitherto.core.documents.document import Passage
+from hitherto.core.documents import Passage
 from hitherto.core.recall.filter import EntryKind
 from hitherto.store.store import Store
 from tests.store.documents.test_documents import NOTE

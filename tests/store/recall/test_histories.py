@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.digests.digest import Digest, Status
-from hitherto.core.digests.work import DigestOutcome, RewrittenDigest
+from hitherto.core.digests.digest import Digest, DigestOutcome, RewrittenDigest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Message
 from hitherto.core.recall.index import IndexWork

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hitherto.core.digests.work import RewrittenDigest
+from hitherto.core.digests.digest import RewrittenDigest
 from hitherto.core.recall.index import Key
 from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back

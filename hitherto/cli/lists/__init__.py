@@ -1,1 +1,0 @@
-"""Lists of conversations, and of tenants, users and agents."""

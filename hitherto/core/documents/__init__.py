@@ -1,1 +1,0 @@
-"""Documents: archived texts, and the passages they are cut into."""

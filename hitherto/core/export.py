@@ -1,0 +1,340 @@
+"""Exports: everything that is kept of a scope, a user or a tenant, as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, cast
+from uuid import UUID
+
+from pydantic import TypeAdapter, ValidationError
+
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.digests.digest import Digest
+from hitherto.core.documents import Document, Passage
+from hitherto.core.facts.fact import Fact, FactEvent, Subject
+from hitherto.core.ledger import FailureCause, Purpose
+from hitherto.core.log.head import HeadWithCalls, LatestDigest
+from hitherto.core.log.message import Logged, Sums
+from hitherto.core.run import Run, RunEvent
+from hitherto.errors import InvalidExport
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""The escape of NUL, and not a backslash in front of it."""
+
+VERSION = 1
+"""The version of the format. A reader refuses a newer one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportScope:
+    """What is exported: a tenant, a user of it, or that user with one agent."""
+
+    tenant: str
+    user: str | None
+    agent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportHeader:
+    """The first record: whose export it is, and when it was made. Without a `user` it is a whole tenant's; without an
+    `agent`, that of a user with all agents."""
+
+    version: int
+    tenant: str
+    user: str | None
+    agent: str | None
+    exported_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRecord:
+    """What is set for an agent of the tenant (None: for all): see `Memory.configure_agent`. `policy` is JSON text."""
+
+    agent: str | None
+    policy: str | None
+    cross_session: CrossSession
+    ttl: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRecord:
+    """A conversation. Its digests, archived documents, receipts and messages follow.
+
+    `head` is its state; whatever in it follows from other records is left out. Ids of digests, here and in the records
+    that follow, number the conversation's own digests, from 1. `metadata` is JSON text; `title` is None unless it was
+    set."""
+
+    user: str
+    agent: str
+    conversation: str
+    title: str | None
+    metadata: str
+    ttl: timedelta | None
+    created_at: datetime
+    updated_at: datetime
+    head: HeadWithCalls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptRecord:
+    """What an idempotency key answered: see `core.log.append.key_hash` (here in hexadecimal) and `Receipt`."""
+
+    key_hash: str
+    start: int
+    end: int
+    rev: int
+    fingerprint: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRecord:
+    """A document of a user, or one that was archived with a digest of the conversation before it, with its passages.
+    See `NewDocument` for the fingerprint."""
+
+    user: str
+    document: Document
+    fingerprint: str
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord:
+    """A message that says a fact; `retracted`: it did, but it was taken back."""
+
+    conversation: str
+    seq: int
+    said_at: datetime
+    retracted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRecord:
+    """A fact with its sources (`sources`, in place of its `evidence`) and its history. Ids are those of the export."""
+
+    fact: Fact
+    fingerprint: str
+    tokens: int
+    sources: tuple[SourceRecord, ...]
+    events: tuple[FactEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """A model call in the ledger: see `ModelCall`. `digest` is the number of a digest of its `conversation`. Names that
+    were erased are empty."""
+
+    key: UUID
+    user: str
+    agent: str
+    conversation: str | None
+    digest: int | None
+    purpose: Purpose
+    model: str
+    tokens_in: int | None
+    tokens_cached: int | None
+    tokens_out: int | None
+    latency_ms: int
+    cost: float | None
+    cause: FailureCause | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run of a conversation that is exported. Its events follow."""
+
+    user: str
+    agent: str
+    run: Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """An event of the run `run`, which comes before it."""
+
+    run: UUID
+    event: RunEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatestRecord:
+    """The digest that was chosen for a conversation's instructions: number `digest` of another conversation, `of`."""
+
+    user: str
+    agent: str
+    conversation: str
+    of: str
+    digest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptConversation:
+    """A conversation without its messages. No digest is claimed. `latest` is the digest of another conversation that
+    was chosen for it."""
+
+    record: ConversationRecord
+    digests: tuple[Digest, ...] = ()
+    archived: tuple[DocumentRecord, ...] = ()
+    receipts: tuple[ReceiptRecord, ...] = ()
+    latest: LatestRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportEnd:
+    """The last record; an export without it was cut off. `records` counts those before it."""
+
+    records: int
+
+
+Record = (
+    ExportHeader
+    | AgentRecord
+    | Subject
+    | ConversationRecord
+    | Digest
+    | ReceiptRecord
+    | Logged
+    | DocumentRecord
+    | FactRecord
+    | CallRecord
+    | RunRecord
+    | EventRecord
+    | LatestRecord
+    | ExportEnd
+)
+
+KINDS: dict[str, type[Record]] = {
+    "export": ExportHeader,
+    "agent": AgentRecord,
+    "subject": Subject,
+    "conversation": ConversationRecord,
+    "digest": Digest,
+    "receipt": ReceiptRecord,
+    "message": Logged,
+    "document": DocumentRecord,
+    "fact": FactRecord,
+    "call": CallRecord,
+    "run": RunRecord,
+    "event": EventRecord,
+    "latest": LatestRecord,
+    "end": ExportEnd,
+}
+"""The records by their names."""
+
+_NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+@cache
+def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def line_of(record: Record) -> bytes:
+    """The record as a line, in UTF-8, with its end. Fields that have their default value are left out."""
+    return b'{"%s":%s}\n' % (
+        _NAMES[type(record)].encode(),
+        _adapter(type(record)).dump_json(record, exclude_defaults=True),
+    )
+
+
+def _integer(digits: str) -> int:
+    """Numbers of records are counts, seqs and ids."""
+    number = int(digits)
+    if not 0 <= number < 2**62:
+        raise InvalidExport(f"it has the number {number}, which nothing in an export can have")
+    return number
+
+
+def record_of(line: bytes) -> Record:
+    """The record of a line. Raises InvalidExport."""
+    line = line.removeprefix(b"\xef\xbb\xbf")  # an editor's mark of UTF-8, at the beginning of a file
+    if b"\\u0000" in line and _NUL.search(line):
+        raise InvalidExport("it has a NUL, which no text can have")
+    try:
+        found: object = json.loads(line, parse_int=_integer)
+        if b"\\u" in line:
+            json.dumps(found, ensure_ascii=False).encode()  # raises for half a character
+    except (ValueError, RecursionError) as error:
+        raise InvalidExport(f"it is not JSON ({error})") from None
+    if not isinstance(found, dict) or len(cast("dict[str, object]", found)) != 1:
+        raise InvalidExport("it is no record of an export: a JSON object with one field")
+    ((name, value),) = cast("dict[str, object]", found).items()
+    kind = KINDS.get(name)
+    if kind is None:
+        raise InvalidExport(f"{name[:80]!r} is no kind of record")
+    if kind is ExportHeader and isinstance(value, dict):
+        version = cast("dict[str, object]", value).get("version")
+        if version != VERSION:
+            raise InvalidExport(
+                f"it is of version {version!r} of the format, and this Hitherto reads version {VERSION}; upgrade "
+                "Hitherto"
+            )
+    try:
+        return _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, (name, *first["loc"])))
+        raise InvalidExport(f"{where}: {first['msg']}") from None
+
+
+def renumbered(kept: KeptConversation, ids: Sequence[int] = ()) -> KeptConversation:
+    """The conversation with `ids` for its digests, ascending, as many as there are; by default 1, 2, 3 …. What a store
+    derives from other rows is left out of the head. Raises KeyError for a digest that is named and not there."""
+    there = sorted(one.id for one in kept.digests)
+    numbers = dict(zip(there, ids or range(1, len(there) + 1), strict=True))
+    digests = (
+        replace(
+            one,
+            id=numbers[one.id],
+            base=None if one.base is None else numbers[one.base],
+            claimed=False,
+            due_at=None,
+        )
+        for one in kept.digests
+    )
+    frontiers = {
+        stage: replace(one, digest=None if one.digest is None else numbers[one.digest])
+        for stage, one in kept.record.head.frontiers.items()
+    }
+    head = replace(
+        _own(kept.record.head), frontiers=frontiers, now=kept.record.updated_at, clock=kept.record.updated_at
+    )
+    return replace(
+        kept,
+        record=replace(kept.record, head=head, metadata=canonical(kept.record.metadata)),
+        digests=tuple(sorted(digests, key=lambda one: one.id)),
+        archived=tuple(_of(one, numbers) for one in kept.archived),
+    )
+
+
+def canonical(metadata: str) -> str:
+    """The JSON text in one form: a database may keep it in another than it was given."""
+    return json.dumps(json.loads(metadata), sort_keys=True)
+
+
+def _own(head: HeadWithCalls) -> HeadWithCalls:
+    """What a conversation's own row has of a head."""
+    return replace(
+        head,
+        ref=0,
+        digest=None,
+        digest_sums=Sums(),
+        agent_policy=None,
+        agent_cross_session=CrossSession(),
+        latest=LatestDigest(),
+        running=(),
+        retracted=(),
+        ttl=None,
+    )
+
+
+def _of(record: DocumentRecord, numbers: dict[int, int]) -> DocumentRecord:
+    document = record.document
+    archived = document.archived and replace(document.archived, digest=numbers[document.archived.digest])
+    return replace(record, document=replace(document, id=0, archived=archived))

@@ -1,1 +1,0 @@
-"""The ports to models: what writes digests, embeds, ranks and compacts."""

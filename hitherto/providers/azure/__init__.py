@@ -1,1 +1,0 @@
-"""Adapters for Azure OpenAI."""

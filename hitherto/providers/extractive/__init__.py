@@ -1,1 +1,0 @@
-"""Digests of the conversation's own sentences, without a language model."""

@@ -1,1 +1,0 @@
-"""Makes the models, embedders and rerankers that the settings name."""

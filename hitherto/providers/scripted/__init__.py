@@ -1,1 +1,0 @@
-"""Doubles for tests: they do what a test tells them to."""
