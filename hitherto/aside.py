@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from hitherto.turns import Turns
+from hitherto.limiter import FairLimiter
 from hitherto.uninterrupted import uninterrupted
 
 Given = ParamSpec("Given")
@@ -17,7 +17,7 @@ _LONG = 50_000
 _EACH = 200
 """What each value counts for that is checked, or written as JSON."""
 
-_TURNS = WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]()
+_TURNS = WeakKeyDictionary[asyncio.AbstractEventLoop, FairLimiter]()
 
 
 async def aside(size: int, work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
@@ -29,7 +29,7 @@ async def aside(size: int, work: Callable[Given, Result], *given: Given.args, **
 async def in_thread(work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
     """The result of `work`, from a thread. A thread cannot be stopped: a task that is cancelled waits for it. Four run
     at once, as each takes time from the event loop; of one tenant of a service, two."""
-    turns = _TURNS.setdefault(asyncio.get_running_loop(), Turns(4, most=2))
+    turns = _TURNS.setdefault(asyncio.get_running_loop(), FairLimiter(4, most=2))
     async with turns.turn():
         return await uninterrupted(asyncio.to_thread(work, *given, **named))
 

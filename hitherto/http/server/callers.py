@@ -16,7 +16,7 @@ from hitherto.core.key import KeyAccess, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
 from hitherto.http.operations import AGENT, TENANT, USER, summary_of
-from hitherto.turns import whose_turn
+from hitherto.limiter import served_caller
 
 if TYPE_CHECKING:
     from hitherto.store.keys import KeyStore
@@ -146,14 +146,14 @@ class Authentication:
             if scheme.lower() != "bearer" or not secret.strip():
                 raise Unauthorized("this service needs a key, in the header Authorization: Bearer …")
             hashed = hash_of(secret.strip())
-            whose_turn.set((hashed.hex(), ""))
+            served_caller.set((hashed.hex(), ""))
             key = await self._keys.find(hashed)
             if key is None:
                 raise Unauthorized("this key is not known here, or was revoked")
         tenant = LOCAL if key is None else key.tenant
         if name_in(headers, TENANT) not in (None, tenant):
             raise Forbidden("this key is not of the tenant that the request names")
-        whose_turn.set((tenant, (key and key.user) or headers.get(USER, "")))
+        served_caller.set((tenant, (key and key.user) or headers.get(USER, "")))
         return Caller(key=key, tenant=tenant, limits=self._limits.of(key))
 
 

@@ -31,7 +31,7 @@ from hitherto.http.operations import HEADERS
 from hitherto.http.server.callers import Authentication, Caller
 from hitherto.http.server.responses import problem
 from hitherto.http.server.signatures import ClientLeft, ReceivedParts, check_type, replayed, whole_body
-from hitherto.turns import Turns
+from hitherto.limiter import FairLimiter
 
 log = logs.logger("hitherto.http")
 
@@ -79,7 +79,7 @@ class RequestGate:
         self._lasting, self._more = lasting, more
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
-        self._large = Turns(4, most=2)
+        self._large = FairLimiter(4, most=2)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

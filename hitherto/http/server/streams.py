@@ -27,7 +27,7 @@ from hitherto.http.server.callers import Caller, KeyWatch, name_in, route_option
 from hitherto.http.server.responses import answer, encoded
 from hitherto.http.server.signatures import check_type
 from hitherto.http.shapes import answer_to_json
-from hitherto.turns import Turns
+from hitherto.limiter import FairLimiter
 
 PATHS = frozenset({f"{PREFIX}/export", f"{PREFIX}/import"})
 """What the gate lets through as it comes, and for as long as it takes."""
@@ -45,7 +45,7 @@ AgentHeader = Annotated[str | None, Header(alias=AGENT, description="The agent, 
 
 def add_streams(router: APIRouter) -> None:
     """Add the routes. A tenant exports or imports once at a time: it takes a connection, and a processor."""
-    turns = Turns(2, most=1)
+    turns = FairLimiter(2, most=1)
 
     @router.get(
         f"{PREFIX}/conversations/{{conversation}}/messages",

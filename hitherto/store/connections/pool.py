@@ -15,11 +15,11 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hitherto.errors import DatabaseReadOnly, InvalidInput
+from hitherto.limiter import FairLimiter
 from hitherto.logs import logger
 from hitherto.store.connections.row_security import RowSecurityConnection
 from hitherto.store.connections.silence import SHORT_LIMIT, Activity, Backend, WatchedConnection, address
 from hitherto.store.sql import SQL
-from hitherto.turns import Turns
 
 log = logger("hitherto.database")
 
@@ -92,7 +92,7 @@ class Connections:
         self._limit = max(SHORT_LIMIT, 3 * patience)
         self._start_again = start_again
         self._asks_to_read_only = read_only
-        self._turns = Turns(size, most=size - size // 4)
+        self._turns = FairLimiter(size, most=size - size // 4)
         self._returning: set[asyncio.Task[None]] = set()
         self._home: asyncio.AbstractEventLoop | None = None
         self._read_only = False

@@ -1,4 +1,4 @@
-"""Turns at something of which there are few, fairly shared by those whose requests they serve."""
+"""Limits how many tasks do something at once, fairly between the tenants and users whose requests they serve."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
-Whose = tuple[str, str]
-"""A tenant and a user of it; empty texts for the process itself, which may have all turns."""
-
-whose_turn: ContextVar[Whose] = ContextVar("whose_turn", default=("", ""))
-"""For whom the current task works. The service sets it for each request."""
+served_caller: ContextVar[tuple[str, str]] = ContextVar("served_caller", default=("", ""))
+"""The tenant and the user for whom the current task works, which the service sets for each request; empty texts for the
+process itself, which may have all turns."""
 
 
-class Turns:
+class FairLimiter:
     """At most `size` turns at once. A turn that is free goes to the tenant that has the fewest, and there to its users
     in rotation; one tenant has at most `most`. So those who send many requests at once wait behind their own alone.
     """
@@ -37,7 +35,7 @@ class Turns:
 
     async def acquire(self) -> str:
         """Returns when it is the task's turn: the tenant, which `release` takes."""
-        tenant, user = whose_turn.get()
+        tenant, user = served_caller.get()
         if self._free and not self._waiting and self._has_room(tenant):
             self._free -= 1
             self._held[tenant] += 1

@@ -1,4 +1,4 @@
-"""Turns: nobody waits behind what another tenant asks for."""
+"""The limiter: nobody waits behind what another tenant asks for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.aside import aside
-from hitherto.turns import Turns, Whose, whose_turn
+from hitherto.limiter import FairLimiter, served_caller
 from tests.patience import PATIENCE
 
 TENANTS, USERS = "abc", "xy"
+User = tuple[str, str]
+"""Of a tenant."""
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("ask"), st.sampled_from(TENANTS), st.sampled_from(USERS)),
@@ -31,10 +34,14 @@ async def idle() -> None:
 
 async def run(size: int, most: int, steps: Sequence[tuple[str, str, str] | tuple[str, int]]) -> None:
     """Ask for turns, end some, cancel some; what is promised holds after each step."""
-    turns, running, tasks = Turns(size, most=most), dict[asyncio.Task[None], Whose](), dict[asyncio.Task[None], Whose]()
+    turns, running, tasks = (
+        FairLimiter(size, most=most),
+        dict[asyncio.Task[None], User](),
+        dict[asyncio.Task[None], User](),
+    )
 
-    async def work(whose: Whose) -> None:
-        whose_turn.set(whose)
+    async def work(whose: User) -> None:
+        served_caller.set(whose)
         task = asyncio.current_task()
         assert task is not None
         async with turns.turn():
@@ -44,7 +51,7 @@ async def run(size: int, most: int, steps: Sequence[tuple[str, str, str] | tuple
             finally:
                 del running[task]
 
-    def waiting() -> list[Whose]:
+    def waiting() -> list[User]:
         return [whose for task, whose in tasks.items() if task not in running]
 
     for step in steps:
@@ -81,10 +88,10 @@ def test_whatever_is_asked_ended_and_cancelled(
 
 
 async def test_users_of_a_tenant_in_rotation() -> None:
-    turns, order = Turns(1, most=1), list[str]()
+    turns, order = FairLimiter(1, most=1), list[str]()
 
     async def work(user: str) -> None:
-        whose_turn.set(("acme", user))
+        served_caller.set(("acme", user))
         async with turns.turn():
             order.append(user)
             await idle()
@@ -95,7 +102,7 @@ async def test_users_of_a_tenant_in_rotation() -> None:
 
 async def test_work_in_a_thread_keeps_its_turn_until_it_has_ended() -> None:
     """Though the task is cancelled: a thread cannot be stopped."""
-    turns, begun, go_on = Turns(1, most=1), threading.Event(), threading.Event()
+    turns, begun, go_on = FairLimiter(1, most=1), threading.Event(), threading.Event()
 
     def work() -> None:
         begun.set()
