@@ -54,7 +54,7 @@ _LINGER = 5.0
 """Seconds for which the rest of a body may come that was refused."""
 
 _LARGE = 65_536
-"""Bytes of a body from which on few are read and worked on at once: each keeps a processor busy, and takes memory."""
+"""Bytes of a body from which on few are kept, and fewer worked on, at once: it takes memory, and a processor."""
 
 _PART = 262_144
 """Bytes of an answer that are sent at once."""
@@ -79,7 +79,8 @@ class RequestGate:
         self._lasting, self._more = lasting, more
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
-        self._large = FairLimiter(4, most=2)
+        self._bodies, self._work = FairLimiter(32, most=8), FairLimiter(4, most=2)
+        self._looks = FairLimiter(1, most=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -131,7 +132,8 @@ class RequestGate:
     async def _handle(self, scope: Scope, receive: Receive, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
         if path in OPEN:
-            await self._app(scope, receive, answered)
+            async with self._looks.turn() if path == "/readyz" else nullcontext():  # it takes a connection
+                await self._app(scope, receive, answered)
             return
         headers = _checked_headers(scope)
         scope["caller"] = caller = await self._authentication.caller(headers)
@@ -144,12 +146,14 @@ class RequestGate:
         seconds = caller.limits.seconds
         try:
             async with asyncio.timeout(seconds) as limit:
-                async with self._large.turn() if _is_large(headers) else nullcontext():
+                large = _is_large(headers)
+                async with self._bodies.turn() if large else nullcontext():
                     body = await whole_body(receive, headers, caller.limits.size)
                     if body:
                         check_type(headers, "application/json")
                     if path not in self._lasting:
-                        await self._app(scope, replayed(body, receive), answered)
+                        async with self._work.turn() if large else nullcontext():
+                            await self._app(scope, replayed(body, receive), answered)
                         return
                 limit.reschedule(None)
                 await self._app(scope, replayed(body, receive), answered)
