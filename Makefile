@@ -17,7 +17,7 @@ demo: $(READY)
 test: style
 	@$(BIN)/basedpyright & types=$$!; $(BIN)/pytest -n 4 --dist worksteal --durations=40; tests=$$?; wait $$types && exit $$tests
 
-# Random histories and kill -9 in every moment, at six times the length they have in `make test`.
+# Random histories and kill -9 in every moment, at twelve times the length they have in `make test`.
 test-long: $(READY)
 	$(BIN)/pytest -n 4 --dist worksteal --durations=40 --hypothesis-profile=long -m lasting
 
