@@ -54,6 +54,8 @@ create table hitherto.alembic_version (
 )
 """
 
+_FIND_VERSIONS = "select to_regclass('hitherto.alembic_version')::text"
+
 _upgrading = threading.Lock()
 
 
@@ -166,7 +168,7 @@ async def _ensure(
 
 
 async def _current(connection: psycopg.AsyncConnection[Any]) -> str | None:
-    if await _value(connection, "select to_regclass('hitherto.alembic_version')::text") is None:
+    if await _value(connection, _FIND_VERSIONS) is None:
         return None
     return await _value(connection, "select version_num from hitherto.alembic_version")
 
@@ -180,7 +182,7 @@ async def _upgraded(connection: psycopg.AsyncConnection[Any], url: str, lock_tim
     connect = partial(psycopg.connect, silence.address(url, patience=patience))
     for left in reversed(range(_TRIES)):
         try:
-            if await _current(connection) is not None:
+            if await _value(connection, _FIND_VERSIONS) is not None:
                 await uninterrupted(asyncio.to_thread(migrate, connect, lock_timeout))
                 return
             async with connection.transaction():
