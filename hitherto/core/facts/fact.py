@@ -13,7 +13,8 @@ from hitherto.core.log.message import JsonObject
 from hitherto.core.plain_text import normalized, plain
 
 CATEGORIES = ("personality", "hobby", "relationship", "milestone", "occupation", "preference", "habit", "other")
-"""The default categories; an application may define others (the setting `fact_categories`)."""
+"""The default categories; an application may define others (the setting `fact_categories`). Prompts and checks take
+them from here."""
 
 OTHER = "other"
 """The category of a fact whose given category is not defined."""

@@ -40,7 +40,7 @@ class SearchFilter:
     up to that seq. `hidden` maps conversations to a seq: nothing that rests on a message from that seq on, except a
     digest of earlier ones too. `but`: not these digests. `doc_type`, `namespace` and `metadata` leave only passages of
     documents that have that type, that namespace and every entry. `subject`: only facts about it, and what belongs to
-    conversations about it.
+    conversations about it. `keeps` in `core.recall.index` applies them.
     """
 
     scope: Scope
