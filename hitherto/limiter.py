@@ -14,8 +14,8 @@ process itself, which may have all turns."""
 
 
 class FairLimiter:
-    """At most `size` turns at once. A turn that is free goes to the tenant that has the fewest, and there to its users
-    in rotation; one tenant has at most `most`. So those who send many requests at once wait behind their own alone.
+    """At most `size` turns at once, and at most `most` of one tenant. A turn that is free goes to the tenants in
+    rotation, and of each to its users in rotation. So those who send many requests at once wait behind their own alone.
     """
 
     def __init__(self, size: int, *, most: int) -> None:
@@ -62,8 +62,10 @@ class FairLimiter:
 
     def _give(self) -> None:
         """Hand out the turns that are free. Those who were cancelled while they waited are passed over."""
-        while self._free and (able := [one for one in self._waiting if self._has_room(one)]):
-            tenant = min(able, key=self._held.__getitem__)
+        while self._free:
+            tenant = next(filter(self._has_room, self._waiting), None)
+            if tenant is None:
+                return
             users = self._waiting.pop(tenant)
             user = next(iter(users))
             turns = users.pop(user)

@@ -1,4 +1,4 @@
-"""Text on one line, without invisible characters."""
+"""Text on one line without invisible characters, and in one normal form of Unicode."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-from hitherto.aside import aside, in_thread
+from hitherto.aside import aside, weight
 from hitherto.core.changes import Changes
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
@@ -452,7 +452,7 @@ class Conversation:
         about = subject if not subject else checked_name(subject, "subject")
         crossing = cross_session_of(cross_session)
         shown = checked_title(title)
-        described = None if metadata is None else await in_thread(metadata_json, metadata)
+        described = None if metadata is None else await aside(weight(metadata), metadata_json, metadata)
         kept = checked_ttl(ttl)
         earlier = await earlier_than(self._handle) if crossing.latest else None
         async with self._services.store.write(self.scope, self.id) as unit:

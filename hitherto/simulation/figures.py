@@ -1,4 +1,4 @@
-"""What a simulation of one policy found, in tokens, messages and money."""
+"""What a simulation of one policy found, in tokens, messages and money, in evidence and in requests that repeat."""
 
 from __future__ import annotations
 

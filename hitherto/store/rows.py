@@ -62,12 +62,12 @@ def as_messages(cursor: AsyncCursor[Any]) -> AsyncCursor[Logged]:
 
 async def fetched(cursor: AsyncCursor[T]) -> list[T]:
     """All rows of a result, read in parts, so that others go on in between."""
-    begun, found = monotonic(), await cursor.fetchmany(_AT_ONCE)
-    while len(found) < cursor.rowcount:
+    begun, found = monotonic(), list[T]()
+    while part := await cursor.fetchmany(_AT_ONCE):
+        found += part
         if monotonic() - begun > _SLICE:
             await asyncio.sleep(0)
             begun = monotonic()
-        found += await cursor.fetchmany(_AT_ONCE)
     return found
 
 

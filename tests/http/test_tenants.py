@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 
 import hitherto
 from hitherto import Memory, user
-from hitherto.errors import Forbidden
+from hitherto.errors import DatabaseUnavailable, Forbidden
+from hitherto.limiter import served_caller
 from tests.conftest import SCOPE
 from tests.http.serving import over_http, serving
 from tests.patience import PATIENCE
@@ -125,3 +127,18 @@ async def test_a_tenant_exports_once_at_a_time(memory: Memory, monkeypatch: pyte
         exports = [(one, tenant) for one, tenant in ((ours, SCOPE.tenant), (theirs, OTHER.tenant)) for _ in range(4)]
         await asyncio.gather(*(one.export_to(BytesIO(), tenant=tenant) for one, tenant in exports))
     assert most == {SCOPE.tenant: 1, OTHER.tenant: 1}
+
+
+async def test_a_tenant_has_three_quarters_of_the_connections_at_most(database: str) -> None:
+    async with (
+        hitherto.open(database, worker=False, pool_size=4, database_timeout=0.5) as memory,
+        AsyncExitStack() as held,
+    ):
+        connections = memory._services.store._connections
+        served_caller.set((OTHER.tenant, ""))
+        for _ in range(3):
+            await held.enter_async_context(connections.borrowed())
+        with pytest.raises(DatabaseUnavailable, match="a tenant of a service 3 of them"):
+            await held.enter_async_context(connections.borrowed())
+        served_caller.set((SCOPE.tenant, ""))
+        await held.enter_async_context(connections.borrowed())

@@ -10,7 +10,7 @@ import typer
 from hitherto.cli import options
 from hitherto.cli.memory import lasting, run
 from hitherto.cli.terminal import output
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, StoreError
 from hitherto.other_systems.views import create_views, renew_views
 from hitherto.settings import Settings
 from hitherto.store import schema
@@ -57,5 +57,11 @@ async def _migrated(settings: Settings, grant: str | None, *, views: bool) -> tu
         found = await schema.ensure(url, patience=settings.database_timeout)
         if grant is not None:
             await row_security.grant(url, grant)
-        await (create_views(url, grant=grant) if views else renew_views(url))
+        if views:
+            await create_views(url, grant=grant)
+        else:
+            try:
+                await renew_views(url)
+            except StoreError as error:
+                output.warn(f"The views of other systems stay as they were: {error}")
         return found

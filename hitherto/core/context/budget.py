@@ -1,4 +1,4 @@
-"""Counting tokens, and the cut in steps that keeps a context's start the same from turn to turn."""
+"""Counting tokens, the cut in steps that keeps a context's start the same, and the digest put into instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The receipt of a context: what became of every message, what every section costs, and how to build it again."""
+"""The receipt of a context: what became of every message, what is kept of it, and what changed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as redactions leave them."""
+"""Messages as redactions leave them, and what became of each message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests: the record of one firing of a stage over a range of messages."""
+"""Digests: the record of one firing of a stage over a range of messages. Their jobs, claims and outcomes."""
 
 from __future__ import annotations
 

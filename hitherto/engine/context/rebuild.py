@@ -1,13 +1,13 @@
-"""Rebuilding a context from its manifest."""
+"""Keeping contexts, and building them again from their manifests."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from hitherto.aside import in_thread
 from hitherto.core.context.manifest import Manifest, SavedItems, record_of
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSession
@@ -22,6 +22,9 @@ from hitherto.engine.context.view import items_within
 from hitherto.engine.handle import Handle
 from hitherto.errors import HithertoError, InvalidInput, NotFound, NotReproducible
 from hitherto.logs import logger
+
+log = logger("hitherto")
+
 
 NOTHING_ELSE = CrossSession(latest=False, triggers=False, always=False)
 
@@ -116,9 +119,6 @@ def _out_of_reach(manifest: Manifest) -> NotReproducible:
     return NotReproducible(f"{manifest.conversation!r} does not reach revision {manifest.rev}; was it erased since?")
 
 
-log = logger("hitherto")
-
-
 def keeps(handle: Handle) -> bool:
     """Whether contexts are kept: see the settings `keep_contexts` and `keep_contexts_for`."""
     settings = handle.services.settings
@@ -130,7 +130,7 @@ async def keep(handle: Handle, manifest: Manifest, incoming: Iterable[Message] =
     is logged, and the context goes on."""
     services, settings = handle.services, handle.services.settings
     given = [(one.raw, one.text) for one in incoming]
-    record = await in_thread(record_of, manifest, given)
+    record = await asyncio.to_thread(record_of, manifest, given)
     newest, lifetime = settings.keep_contexts or None, settings.keep_contexts_for
     try:
         await services.store.contexts.keep(handle.scope, handle.id, record, newest=newest, lifetime=lifetime)

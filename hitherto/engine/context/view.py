@@ -1,11 +1,11 @@
-"""Building a view without a budget, and its items in an API's format."""
+"""Building a view without a budget, its items in an API's format, and those that a session shows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hitherto.aside import in_thread
+from hitherto.aside import aside
 from hitherto.core.context.blocks import with_digest
 from hitherto.core.context.manifest import Manifest, SavedItems
 from hitherto.core.context.redaction import Redactor
@@ -14,7 +14,7 @@ from hitherto.core.cross_session import cross_session_of
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message
+from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message, size_of
 from hitherto.core.policy.parts import Prefix
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Fate, Reason, Span, merged
@@ -25,6 +25,13 @@ from hitherto.engine.context.log_reader import MARGIN, LogReader, view_of
 from hitherto.engine.handle import Handle
 from hitherto.errors import BudgetExceeded
 from hitherto.logs import logger
+
+log = logger("hitherto.session")
+
+_STAND_IN = plain_message(Role.SYSTEM, "")
+
+_UNLIMITED = 2**40
+"""Tokens: more than any conversation has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,8 @@ class ViewBuilder:
         items = await self._as_they_are(shown, head, reading, wire)
         if items is None:
             loaded = await LogReader(self.handle).live(reading, head)
-            items = await in_thread(_written, self._without_orphans(loaded, request), request, shown, head)
+            kept = self._without_orphans(loaded, request)
+            items = await aside(size_of([one.message for one in kept]), _written, kept, request, shown, head)
         items, system, _ = with_digest(shown, request, items)
         items = [*(item for text in system for item in request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]
@@ -119,14 +127,6 @@ def _written(loaded: Sequence[Logged], request: ContextRequest, shown: View, hea
         return [masking(one).payload for one in loaded]
     grouped = groups(loaded, head.retracted)
     return [item for group in grouped for item in request.codec.write([masking(member) for member in group.members])]
-
-
-log = logger("hitherto.session")
-
-_STAND_IN = plain_message(Role.SYSTEM, "")
-
-_UNLIMITED = 2**40
-"""Tokens: more than any conversation has."""
 
 
 async def items_within(

@@ -166,8 +166,7 @@ class Worker:
 
     async def _look(self) -> None:
         """Take digests that are due, whoever set them off, the longest due first, but for tenants that have many in
-        progress here: as soon as there is news, and by
-        itself after longer and longer pauses."""
+        progress here: as soon as there is news, and by itself after longer and longer pauses."""
         queue, clock, pause = self._services.queue, asyncio.get_running_loop().time, _SOONEST
         while True:
             queue.news.clear()
@@ -180,7 +179,7 @@ class Worker:
                 await queue.room()
                 if clock() - looked_at > _FRESH or (took and self._refused):
                     break
-                if self._met_another:  # which goes through the same digests, and is ahead
+                if self._met_another and not queue.busy_tenants():  # which goes through the same digests, and is ahead
                     found.rotate(random.randrange(len(found)))  # noqa: S311 (no secret)
                     self._met_another = False
                 took |= queue.take(found.popleft())

@@ -3,12 +3,12 @@ keeps everything."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hitherto.aside import in_thread
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, DigestOutcome, NewDigest, Status
 from hitherto.core.log.conversations import MessageRange
@@ -226,7 +226,7 @@ class Rewinder:
     async def _standing_in(
         self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None
     ) -> NewDigest:
-        tokens, opaque = await in_thread(self._sealed, items)
+        tokens, opaque = await asyncio.to_thread(self._sealed, items)
         return NewDigest(
             stage=REPLACED,
             spec="{}",

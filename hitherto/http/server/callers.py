@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LOOK_AGAIN = 1.0
 """Seconds after which a request that takes long looks whether its key was revoked."""
 
+_UNKNOWN = "\0"
+"""The tenant of all keys that are not looked up yet. No tenant has this name."""
+
 LOCAL = "local"
 """The tenant of requests without a key."""
 
@@ -146,7 +149,7 @@ class Authentication:
             if scheme.lower() != "bearer" or not secret.strip():
                 raise Unauthorized("this service needs a key, in the header Authorization: Bearer …")
             hashed = hash_of(secret.strip())
-            served_caller.set((hashed.hex(), ""))
+            served_caller.set((_UNKNOWN, hashed.hex()))
             key = await self._keys.find(hashed)
             if key is None:
                 raise Unauthorized("this key is not known here, or was revoked")

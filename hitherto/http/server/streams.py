@@ -104,7 +104,12 @@ def add_streams(router: APIRouter) -> None:
 
         writing = asyncio.create_task(write())
         writing.add_done_callback(lambda _: pipe.end())
-        first = await pipe.get()
+        try:
+            first = await pipe.get()
+        except BaseException:  # the service stops, or the client has left
+            writing.cancel()
+            pipe.abandon()
+            raise
         if first is None:
             pipe.close()
             await writing  # which raises

@@ -105,10 +105,10 @@ class BaseAgent:
             return []
         try:
             items = await self.memory.items(wire=_CHAT, policy=await self.governing())
+            said = [(str(item.get("role")), spoken(read(item, _CHAT))) for item in items]
         except Exception:  # the application goes on without its memory
             log.exception("The memory of %s could not be loaded", self.agent_id, conversation=self.session_id)
             return []
-        said = [(str(item.get("role")), spoken(read(item, _CHAT))) for item in items]
         return [{"role": role, "content": text} for role, text in said if role in _MAKERS and text]
 
     async def save_memory(self, role: str, content: str) -> None:

@@ -12,9 +12,9 @@ from typing import Any, cast
 from psycopg import AsyncConnection, Error
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 from psycopg.pq import TransactionStatus
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
-from hitherto.errors import DatabaseReadOnly, InvalidInput
+from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, InvalidInput
 from hitherto.limiter import FairLimiter
 from hitherto.logs import logger
 from hitherto.store.connections.row_security import RowSecurityConnection
@@ -153,7 +153,8 @@ class Connections:
 
     @asynccontextmanager
     async def borrowed(self) -> AsyncGenerator[RowSecurityConnection]:
-        """A connection until the end of the block. Raises PoolTimeout."""
+        """A connection until the end of the block. Raises DatabaseUnavailable if none is free in time, PoolTimeout if
+        none can be made."""
         self._check_loop()
         tenant = await self._turn()
         connection = await self._taken(tenant)
@@ -222,9 +223,10 @@ class Connections:
             async with asyncio.timeout(self._patience):
                 return await self._turns.acquire()
         except TimeoutError:
-            raise PoolTimeout(
-                f"all {self._pool.max_size} connections that this process may have (pool_size) were in use for "
-                f"{self._patience:g} seconds"
+            size = self._pool.max_size
+            raise DatabaseUnavailable(
+                f"no connection to the database was free within {self._patience:g} seconds; a process has {size}, and "
+                f"a tenant of a service {size - size // 4} of them: try again, or raise pool_size (HITHERTO_POOL_SIZE)"
             ) from None
 
     async def _taken(self, tenant: str) -> RowSecurityConnection:

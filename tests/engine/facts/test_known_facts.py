@@ -15,7 +15,7 @@ from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.providers.wordllama import Wordllama
 from hitherto.store.store import Store
 from tests.acceptance.family import ANA, BEN, ROSA, Says, dialogue, fact, listener, material, opened
-from tests.engine.facts.reviewing import added
+from tests.engine.facts.reviewing import CITIES, added
 
 QUARTET = "Was a violinist in a string quartet."
 VIOLIN = Says("Mum played the violin and the cello.", "hobby", "Played the violin.", again=QUARTET)
@@ -128,3 +128,13 @@ async def test_tools_choose_no_facts(store: Store) -> None:
         )
         await memory.wait_for_digests()
     assert shown(model) == list(reversed(TOWNS))[:MOST_SHOWN], "the newest, as nothing bears on it"
+
+
+async def test_a_value_that_may_be_replaced_is_always_shown(store: Store) -> None:
+    model = Scripted(then=listener())
+    async with opened(store, model=model, **CITIES) as memory:
+        await filled(memory, "Lives in Turin.", category="current city")
+        await filled(memory, *TOWNS)
+        await dialogue(memory, "a", "She has moved.")
+    assert shown(model)[0] == "Lives in Turin."
+    assert len(shown(model)) == MOST_SHOWN

@@ -168,7 +168,11 @@ class TestAmongWhat:
         assert len(await found(memory, "tea", before=now, after=now - timedelta(hours=1))) == 3
         assert await found(memory, "tea", after=now) == []
         assert await found(memory, "tea", limit=1) == (await found(memory, "tea"))[:1]
-        assert await found(memory, "tea", min_score=1.0) == []
+        every = (await memory.recall("tea at two", scope=SCOPE)).hits
+        best = every[0].score
+        kept = (await memory.recall("tea at two", scope=SCOPE, min_score=best)).hits
+        assert [hit.text for hit in kept] == [hit.text for hit in every if hit.score >= best]
+        assert 0 < len(kept) < len(every) == 3
 
     async def test_what_cannot_be_asked_is_refused(self, memory: Memory) -> None:
         cases: list[tuple[Any, ...]] = [

@@ -148,6 +148,13 @@ async def test_only_where_enough_is_freed(store: Store) -> None:
         assert len(placeholders) == number - 2
 
 
+async def test_at_least_counts_what_may_be_redacted(store: Store) -> None:
+    async with opener(store, redacting(at_least=100, never=("search",)))(Scripted()) as (_, chat):
+        for number in range(1, 9):
+            await chat.append(*looked_up(number))
+        assert await chat.digests() == []
+
+
 async def test_the_freed_tokens_are_what_the_context_has_less(opened: Opened) -> None:
     """ "Context freed this turn"."""
     async with opened(Scripted()) as (_, chat):
