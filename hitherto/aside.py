@@ -18,6 +18,7 @@ _EACH = 200
 """What each value counts for that is checked, or written as JSON."""
 
 _TURNS = WeakKeyDictionary[asyncio.AbstractEventLoop, FairLimiter]()
+"""Of the threads, for each event loop."""
 
 
 async def aside(size: int, work: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from hitherto.core.context.manifest import PolicyFrom
 from hitherto.core.cross_session import CrossSession, cross_session_of
 from hitherto.core.digests.digest import Digest
 from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
 from hitherto.core.log.conversations import AgentDefaults
-from hitherto.core.log.head import Head, HeadWithCalls, empty
+from hitherto.core.log.head import H, Head, HeadWithCalls, empty
 from hitherto.core.policy.policy import Policy, stored
 from hitherto.core.policy.presets import DEFAULT
 from hitherto.core.recall.vectors import Space
@@ -21,8 +20,6 @@ from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import NotFound
-
-H = TypeVar("H", bound=Head)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 
 def value_from(kind: type[T], row: Row) -> T:
-    """A dataclass from a row that has its fields as columns, in their order."""
+    """A dataclass from a row whose columns are its fields, in their order: two of one type must not be swapped."""
     return kind(**dict(zip(_fields(kind), row, strict=True)))
 
 

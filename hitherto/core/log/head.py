@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction, Frontier
@@ -154,6 +155,10 @@ class Head:
         """The frontier that reaches furthest among the stages with this action."""
         found = [one for one in self.frontiers.values() if one.action is action]
         return max(found, key=lambda one: one.end) if found else None
+
+
+H = TypeVar("H", bound=Head)
+"""A head, with its calls or without."""
 
 
 @dataclass(frozen=True, kw_only=True)

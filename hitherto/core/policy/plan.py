@@ -7,10 +7,9 @@ are decided from the head alone and yield nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import Head
+from hitherto.core.log.head import H, Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
 from hitherto.core.log.ranges import joined
@@ -19,8 +18,6 @@ from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.span import Cut, kept, past_late_results, whole_groups, window_start
 from hitherto.core.policy.trigger import TriggerInput
 from hitherto.core.policy.view import Layout, layout_of, redacted_up_to
-
-H = TypeVar("H", bound=Head)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

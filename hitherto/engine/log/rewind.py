@@ -226,6 +226,7 @@ class Rewinder:
     async def _standing_in(
         self, unit: Unit, items: Sequence[Payload], start: int, end: int, family: str | None
     ) -> NewDigest:
+        # The conversation is held meanwhile, so this waits for no turn.
         tokens, opaque = await asyncio.to_thread(self._sealed, items)
         return NewDigest(
             stage=REPLACED,

@@ -8,20 +8,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from hitherto.aside import aside
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.frontier import DigestAction, Frontier
-from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, LatestDigest, OpenCall, RunningDigest, StandingSummary
+from hitherto.core.log.head import (
+    PATIENCE,
+    H,
+    Head,
+    HeadWithCalls,
+    LatestDigest,
+    OpenCall,
+    RunningDigest,
+    StandingSummary,
+)
 from hitherto.core.log.message import Sums
 from hitherto.core.log.ranges import joined, ranges
 from hitherto.errors import InvalidInput
 from hitherto.frozen import build
 from hitherto.store.rows import integers
-
-H = TypeVar("H", bound=Head)
 
 MOST_RETRACTED = 2_000
 """The most ranges of messages that can be retracted in a conversation. Those of one revision that touch are one."""

@@ -3,7 +3,8 @@
 -- is planned by itself.
 
 -- Digests that can be claimed and that the asker can make, the longest due first, those of busy tenants after all others,
--- which pass them over one by one; read from an index of rows in progress alone. The third part has those whose due time was set before the clock was put back. A bitmap scan, which a table without
+-- which pass them over one by one; read from an index of rows in progress alone. The third part has those whose due time
+-- was set before the clock was put back. A bitmap scan, which a table without
 -- statistics would get, reads and sorts all that are due.
 create function hitherto.due_digests(limit_ bigint, able_ text[], busy_ text[])
 returns table (tenant text, digest bigint)
