@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from contextlib import suppress
+from pathlib import Path
 
 from psycopg import AsyncCursor
+from psycopg.errors import DivisionByZero
 
 from hitherto.store.store import Store
 from tests.store.samples import SCOPE, user, write
@@ -29,3 +32,24 @@ async def test_it_holds_nothing_of_what_was_written_or_read(store: Store) -> Non
     cursors = [one for one in gc.get_objects() if isinstance(one, AsyncCursor) and not one.connection.closed]
     assert [one for one in cursors if one.pgresult is not None] == []
     assert held < LARGE / 10
+
+
+async def test_a_pipeline_ends_with_its_sync(store: Store, tmp_path: Path) -> None:
+    """After that, a pooler may have given the server's connection to another client: what is sent then takes one."""
+    trace = tmp_path / "trace"
+    async with store._connections.borrowed() as connection:
+        with trace.open("w") as file:
+            connection.pgconn.trace(file.fileno())
+            async with connection.pipeline():
+                late = await connection.execute("select pg_sleep(0.1), %s", ["a" * LARGE])
+            with suppress(DivisionByZero):
+                async with connection.pipeline():
+                    await connection.execute("select pg_sleep(0.1)")
+                    await connection.execute("select 1 / 0")
+            async with connection.transaction(), connection.pipeline():
+                await connection.execute("select pg_sleep(0.1)")
+            connection.pgconn.untrace()
+        assert await late.fetchone() == ("", "a" * LARGE)
+    sent = [line.split("\t")[3] for line in trace.read_text().splitlines() if line.split("\t")[1] == "F"]
+    assert sent.count("Sync") == 3
+    assert "Flush" not in sent

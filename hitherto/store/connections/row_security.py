@@ -9,6 +9,7 @@ from typing import Any, LiteralString, Self, cast
 import psycopg
 from psycopg import AsyncCursor, AsyncPipeline, AsyncTransaction, sql
 from psycopg.abc import PQGen
+from psycopg.generators import send
 from psycopg.rows import namedtuple_row, tuple_row
 
 from hitherto.errors import InvalidInput, StoreError
@@ -122,13 +123,28 @@ def _named_rows() -> Callable[[AsyncCursor[Any]], Callable[[Sequence[Any]], Any]
 
 class _Pipeline(AsyncPipeline):
     """Sends its statements together, when their results are asked for. psycopg sends each by itself, and each wakes the
-    server."""
+    server.
+
+    Nothing is sent after the Sync that ends it. psycopg sends a Flush where results are still to come. PgBouncer may
+    have taken the server's connection back by then, and gives the client another one for the Flush, which no answer
+    ends: the client keeps it, idle as it is, and with all of them kept so, everybody waits.
+    """
 
     def _communicate_gen(self) -> PQGen[None]:
         while self.command_queue:
             self.command_queue.popleft()()
         if len(self.result_queue) > _TOGETHER:
             yield from super()._communicate_gen()
+
+    def _sync_gen(self) -> PQGen[None]:
+        self._enqueue_sync()
+        try:
+            yield from self._communicate_gen()
+        finally:
+            yield from send(self.pgconn)
+            yield from self._fetch_gen(flush=False)
+
+    _exit_gen = _sync_gen
 
 
 class _Cursor(AsyncCursor[Any]):
