@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -25,7 +26,6 @@ from hitherto.core.recall.vectors import Space, Vectors
 from hitherto.errors import ModelRejected
 from hitherto.ports.models import Embeddings
 
-_SPACE = Space(name="wordllama-256/telling-words-1", dimensions=256)
 _LONGEST = 20_000
 """Characters that are read of a text: a mean over more says nothing about any part of it."""
 
@@ -36,6 +36,11 @@ _SAYS_LITTLE = 0.1
 _CONTINUES = 0.7
 _ENDINGS = frozenset({"s", "t", "m", "re", "ve", "ll", "d", "don", "didn", "doesn", "isn", "wasn"})
 """What the tokenizer leaves of contractions."""
+
+_WEIGHTS = sha256(" ".join(sorted(STOP_WORDS | _ENDINGS)).encode()).hexdigest()[:8]
+_SPACE = Space(name=f"wordllama-256/{_WEIGHTS}-1", dimensions=256)
+"""Other words that say little are another space, whose vectors are made anew. Raise the number when the weights or what
+is made of them change otherwise."""
 
 
 class Wordllama:

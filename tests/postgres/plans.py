@@ -43,7 +43,10 @@ ACROSS = {
     name: (re.findall(r"(\w+)_ ([^,]+)", arguments), body)
     for name, arguments, body in re.findall(
         r"create function hitherto\.(\w+)\((.*?)\)\nreturns .*?\$\$\n(?:[^$]*? return query\n)?(.*?);?\n(?:end )?\$\$;",
-        resources.files("hitherto.store").joinpath("migrations/0109_baseline/across.sql").read_text("utf-8"),
+        "".join(
+            resources.files("hitherto.store").joinpath(f"migrations/0109_baseline/{name}.sql").read_text("utf-8")
+            for name in ("keys", "across")
+        ),
         flags=re.DOTALL,
     )
 }

@@ -1,4 +1,5 @@
-"""English stop words, and polite words, which say nothing about what a question is about."""
+"""English stop words, and polite words, which say nothing about what a question is about. Recall's terms go by them
+(`terms.py`), the weights of the built-in embedder, and digests without a model."""
 
 from __future__ import annotations
 

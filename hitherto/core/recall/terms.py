@@ -26,9 +26,6 @@ from hitherto.core.log.message import Role
 from hitherto.core.plain_text import normalized
 from hitherto.core.recall.stopwords import POLITE_WORDS, STOP_WORDS
 
-ANALYSIS = 2
-"""The version of what `analyzed` gives. Rows that were analyzed under another one must be analyzed anew."""
-
 MOST_QUESTION_TERMS = 64
 """The most distinct terms of a question that are looked up: its first ones."""
 

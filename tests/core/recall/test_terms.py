@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.recall.terms import ANALYSIS, MOST_QUESTION_TERMS, analyzed, asks, question_terms, topic
+from hitherto.core.recall.terms import MOST_QUESTION_TERMS, analyzed, asks, question_terms, topic
 from tests.core.growth import TIMES, growth
 
 SAMPLE = (
@@ -183,8 +183,9 @@ def test_without_authors_the_topic_is_without_what_looks_like_a_name() -> None:
     assert topic(german, authors=()) == german
 
 
-def test_other_terms_are_another_version() -> None:
-    # If this fails, what is in users' indexes no longer matches what is looked up: raise ANALYSIS with the new digest.
+def test_terms_stay_what_they_are() -> None:
+    # If this fails, what is in users' indexes no longer matches what is looked up. Once there is a release, a migration
+    # has to make all entries anew.
     known = [(text, author, role) for text in SAMPLE for author, role in (("Mira", "user"), (None, "user"))]
     found = (analyzed(text, author=author, role=role).hashes.tobytes() for text, author, role in known)
-    assert (ANALYSIS, hashlib.sha256(b"".join(found)).hexdigest()[:16]) == (2, "7a7be9eb140534fd")
+    assert hashlib.sha256(b"".join(found)).hexdigest()[:16] == "7a7be9eb140534fd"

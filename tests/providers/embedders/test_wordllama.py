@@ -50,7 +50,7 @@ async def test_nothing_to_be_told_by_is_zeros(text: str) -> None:
 async def test_its_space_says_what_makes_its_vectors() -> None:
     # Vectors in users' databases were made so; if these change, the space needs another name.
     vectors = (await Wordllama().documents(["The barge leaves Utrecht at dawn."])).vectors
-    assert Wordllama().space.name == "wordllama-256/telling-words-1"
+    assert Wordllama().space.name == "wordllama-256/7b8c876d-1"
     assert vectors.dtype == np.float32
     assert vectors[0, :4].tolist() == pytest.approx([0.09418, -0.00708, -0.03033, 0.00848], abs=1e-4)
 

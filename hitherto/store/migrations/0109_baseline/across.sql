@@ -1,4 +1,4 @@
--- What must look across tenants: due work, and a key by its hash. These functions run with their owner's rights, past
+-- What must look across tenants: due work (and `key_of` in keys.sql). These functions run with their owner's rights, past
 -- row-level security. They only read, and return tenants, names and numbers, never text. In PL/pgSQL, so that what they do
 -- is planned by itself.
 
@@ -183,16 +183,6 @@ begin
                (select count(*) from hitherto.search_filling where behind and (tenant_ is null or tenant = tenant_) and space = (
                     select id from hitherto.search_space where name = name_ and dimensions = dimensions_)),
                (select count(*) from hitherto.search_scope where stale and (tenant_ is null or tenant = tenant_));
-end $$;
-
--- What the key of a secret, of any tenant, allows. Its name is not told: a person wrote that.
-create function hitherto.key_of(hash_ bytea)
-returns table (tenant text, id uuid, user_id text, rights text[], requests bigint, size bigint, seconds double precision)
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
-begin
-    return query
-        select tenant, id, user_id, rights, requests, size, seconds from hitherto.api_key where hash = hash_ and revoked_at is null;
 end $$;
 
 -- The tenants that have idempotency receipts beyond their retention.
