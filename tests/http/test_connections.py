@@ -131,6 +131,17 @@ async def test_where_all_are_in_use(memory: Memory, monkeypatch: pytest.MonkeyPa
             writer.close()
 
 
+@pytest.mark.parametrize("sent", [b"FETCH / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00"], ids=["a method", "TLS"])
+async def test_what_is_no_http_fills_no_log(memory: Memory, sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with serving(memory) as url:
+        connection = await connected(url)
+        connection[1].write(sent)
+        assert b" 400 " in await ended(connection)
+        connection[1].close()
+    assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []
+
+
 def test_there_are_fewer_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, most in ((256, 205), (1_024, 820), (60, 10), (20, 1), (resource.RLIM_INFINITY, 100_000)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))

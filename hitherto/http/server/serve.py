@@ -153,6 +153,7 @@ class _Connection(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
+        log.debug("A connection was ended: %s", msg)
         if self.pipeline:
             self.cycle.keep_alive = False  # what came before is answered
             self.flow.pause_reading()
@@ -216,6 +217,7 @@ def server(app: ASGIApp, *, grace: float, greeting: str = "Serving") -> uvicorn.
         http=_Connection,
         ws="none",
         log_config=None,
+        log_level="error",  # without a key, each request that is no HTTP would be a warning
         access_log=False,
         server_header=False,
         lifespan="off",
