@@ -59,6 +59,9 @@ from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
 
 Appendable = Message | Mapping[str, Any]
 
+_MOST = 1_000
+"""Messages of a page: to make them of their rows takes some 20 ms of the event loop."""
+
 
 class Conversation:
     """One conversation in a scope. The object is cheap to make and holds no connection; its first append or `configure`
@@ -392,6 +395,7 @@ class Conversation:
         """The first of these messages, as many as a page has room for, and the seq from which on the next page is read;
         None at the end."""
         head, reading = await self._reading(start, stop, limit)
+        reading = replace(reading, limit=_MOST if limit is None else min(limit, _MOST))
         page = await self._services.store.page(self.scope, self.id, head.ref, reading)
         next_seq = page[-1].seq + 1 if page else reading.stop
         return page, next_seq if next_seq < reading.stop and (limit is None or len(page) < limit) else None

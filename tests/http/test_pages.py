@@ -56,6 +56,19 @@ async def test_large_messages_are_read_a_page_at_a_time(memory: Memory, at_once:
     assert 0 < max(at_once) <= rows.PAGE["size"]
 
 
+async def test_many_small_messages_are_read_a_page_at_a_time(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    for _ in range(3):
+        await chat.append(*[user("x")] * 700)
+    pages, following = list[int](), 0
+    while following is not None:
+        page, following = await chat._page(start=following, limit=2_050 - sum(pages))
+        pages.append(len(page))
+    assert pages == [1_000, 1_000, 50]
+    async with over_http(memory) as remote:
+        assert await remote.conversation("c", scope=SCOPE).messages() == await chat.messages()
+
+
 async def _hit(memory: Memory) -> Any:
     await memory.wait_for_index()
     return (await memory.recall("long text", scope=SCOPE, kinds=["message"], limit=1)).hits[0]
