@@ -33,6 +33,16 @@ class FairLimiter:
         finally:
             self.release(tenant)
 
+    @asynccontextmanager
+    async def late_turn(self) -> AsyncGenerator[LateTurn]:
+        """A turn that may be taken within the block, and is held until its end."""
+        turn = LateTurn(self)
+        try:
+            yield turn
+        finally:
+            if turn.tenant is not None:
+                self.release(turn.tenant)
+
     async def acquire(self) -> str:
         """Returns when it is the task's turn: the tenant, which `release` takes."""
         tenant, user = served_caller.get()
@@ -81,3 +91,17 @@ class FairLimiter:
 
     def _has_room(self, tenant: str) -> bool:
         return not tenant or self._held[tenant] < self._most
+
+
+class LateTurn:
+    """A turn that is taken when it turns out to be needed. `tenant` is whose it is, None before."""
+
+    def __init__(self, limiter: FairLimiter) -> None:
+        self._limiter, self._taking = limiter, asyncio.Lock()
+        self.tenant: str | None = None
+
+    async def take(self) -> None:
+        """Returns when it is the task's turn; at once where it was taken already."""
+        async with self._taking:
+            if self.tenant is None:
+                self.tenant = await self._limiter.acquire()

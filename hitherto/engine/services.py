@@ -21,6 +21,7 @@ from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import InvalidPolicy
+from hitherto.limiter import FairLimiter
 from hitherto.ports.models import EXTRACTIVE, Compactor, Embedder, Model, Reranker, family_of
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
@@ -66,6 +67,7 @@ class Services:
 
     `embedder` makes the vectors; `previous` are embedders used before it, which still embed questions while the index
     has more of their vectors. `reranker` reorders hits. `appended` is set when something waits to be indexed.
+    `searches` limits how many load a large scope at once.
     """
 
     store: Store
@@ -84,6 +86,7 @@ class Services:
     previous: tuple[Embedder, ...] = ()
     reranker: Reranker | None = None
     appended: Event = field(default_factory=Event)
+    searches: FairLimiter = field(default_factory=lambda: FairLimiter(4, most=2))
 
     async def read_messages(
         self, given: Sequence[Message | Mapping[str, Any]], wire: str | None = None

@@ -102,6 +102,11 @@ class SearchData:
     about: tuple[int, ...] | None = None
     due: bool = False
 
+    @property
+    def size(self) -> int:
+        """How many places for entries the blocks have."""
+        return sum(len(block.lengths) for block in self.blocks)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:

@@ -101,34 +101,35 @@ class ContextBuilder:
             if queries or options is not None or used.recalls:
                 # Whatever the question: what is cut must not depend on it.
                 request = replace(request, recall_tokens=self._set_aside(request, options))
-        begun = asyncio.ensure_future(load_searches(self._recaller, queries)) if queries else None
-        try:
-            request, made = await self._assembled(request, shown, head, at)
-        except BaseException:
-            if begun is not None:
-                begun.cancel()
-                await asyncio.wait([begun])  # the caller may close the memory next
-            raise
-        loaded = [] if begun is None else await begun
-        if complete and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):
-            # The request's own tokenizer counted more than the log's.
-            own = await self._recall_queries(request, none(), shown, head, recall=options, crossing=CrossSession())
-            queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own)]
-        missing += [] if at is not None else _missing(used, head)
-        if queries:
-            visible = [span for span in made.fates if span.fate is Fate.IN]
-            lead = lead_tokens(request, {one.why for one in queries})
-            recalled = await found(
-                self.handle,
-                self._recaller,
-                queries,
-                loaded,
-                visible=visible,
-                room=self._room_left(request, made) - lead,
-                reserved=request.recall_tokens - lead,
-                count=request.counter.count,
-                missing=missing,
-            )
+        async with self.handle.services.searches.late_turn() as turn:
+            begun = asyncio.ensure_future(load_searches(self._recaller, queries, turn)) if queries else None
+            try:
+                request, made = await self._assembled(request, shown, head, at)
+            except BaseException:
+                if begun is not None:
+                    begun.cancel()
+                    await asyncio.wait([begun])  # the caller may close the memory next
+                raise
+            loaded = [] if begun is None else await begun
+            if complete and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):
+                # The request's own tokenizer counted more than the log's.
+                own = await self._recall_queries(request, none(), shown, head, recall=options, crossing=CrossSession())
+                queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own, turn)]
+            missing += [] if at is not None else _missing(used, head)
+            if queries:
+                visible = [span for span in made.fates if span.fate is Fate.IN]
+                lead = lead_tokens(request, {one.why for one in queries})
+                recalled = await found(
+                    self.handle,
+                    self._recaller,
+                    queries,
+                    loaded,
+                    visible=visible,
+                    room=self._room_left(request, made) - lead,
+                    reserved=request.recall_tokens - lead,
+                    count=request.counter.count,
+                    missing=missing,
+                )
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, recalled.pieces, request, own=mine, left_out=recalled.left_out)
         return await aside(

@@ -22,6 +22,7 @@ from hitherto.engine.handle import Handle
 from hitherto.engine.recall.arguments import checked_kinds, checked_limit, checked_share, checked_switch
 from hitherto.engine.recall.recall import Hit, LoadedSearch, Recaller
 from hitherto.errors import InvalidInput, StoreError
+from hitherto.limiter import LateTurn
 from hitherto.logs import logger
 
 log = logger("hitherto.recall")
@@ -170,14 +171,16 @@ def question_of(messages: Sequence[Message]) -> str:
     return asked if len(asked) <= 2 * _ENDS else f"{asked[:_ENDS]}\n{asked[-_ENDS:]}"
 
 
-async def load_searches(recaller: Recaller, queries: Sequence[RecallQuery]) -> list[LoadedSearch | None]:
-    """The first half of each search, all at once; None for one where the store failed."""
+async def load_searches(
+    recaller: Recaller, queries: Sequence[RecallQuery], turn: LateTurn
+) -> list[LoadedSearch | None]:
+    """The first half of each search, all at once and in one turn; None for one where the store failed."""
 
     async def load_search(one: RecallQuery) -> LoadedSearch | None:
         if one.newest:
             return None
         try:
-            return await recaller.load_search(one.question, one.criteria)
+            return await recaller.load_search(one.question, one.criteria, turn)
         except StoreError as error:
             log.warning("Recall failed; the context goes without it: %s", error, tenant=one.criteria.scope.tenant)
             return None

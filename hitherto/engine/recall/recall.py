@@ -25,6 +25,7 @@ from hitherto.engine.purge import purge
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.recall.search import RankedCandidate, Search, WaitingSource, cut_waiting, population, search
 from hitherto.engine.services import Services
+from hitherto.limiter import LateTurn
 from hitherto.logs import logger
 from hitherto.ports.models import RerankResult
 from hitherto.uninterrupted import uninterrupted
@@ -46,6 +47,9 @@ at."""
 
 _ENTRY = 3
 """What an entry counts for in the first stage, in characters of a source without one."""
+
+_LARGE = 100_000
+"""Entries of a scope from which on few searches load it at once: each holds 100 bytes of an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +159,8 @@ class Recaller:
     def __init__(self, services: Services, calls: Calls) -> None:
         self._services, self._calls = services, calls
         self._embedding = Embedding(services, calls)
+        self._large = set[tuple[Scope, bool]]()
+        """Scopes, with all agents or one, that were large when they were last searched."""
 
     async def recall(
         self, question: str, criteria: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
@@ -162,10 +168,11 @@ class Recaller:
         """The `limit` best hits, all with a score of at least `min_score`."""
         began = time.perf_counter()
         with self._services.watch.span("recall", tenant=criteria.scope.tenant, limit=limit) as span:
-            loaded = await self.load_search(question, criteria)
-            if loaded.search_data.due and await purge(self._services, criteria.scope.tenant):
-                loaded = await self.load_search(question, criteria)
-            found = await self.find(loaded, criteria, limit=limit, min_score=min_score, rerank=rerank)
+            async with self._services.searches.late_turn() as turn:
+                loaded = await self.load_search(question, criteria, turn)
+                if loaded.search_data.due and await purge(self._services, criteria.scope.tenant):
+                    loaded = await self.load_search(question, criteria, turn)
+                found = await self.find(loaded, criteria, limit=limit, min_score=min_score, rerank=rerank)
             span.set(hits=len(found.hits), searched=found.searched, missing=" ".join(found.missing))
         self._services.watch.recalled(seconds=time.perf_counter() - began)
         return found
@@ -184,15 +191,14 @@ class Recaller:
         async with self._calls.recorded(scope) as ledger:
             return await self._vector(asked, space, scope.tenant, ledger, authors=())
 
-    async def load_search(self, question: str, criteria: SearchFilter) -> LoadedSearch:
+    async def load_search(self, question: str, criteria: SearchFilter, turn: LateTurn) -> LoadedSearch:
         """Load the data of the first stage in one round trip, then the question's vector. `find` may get a narrower
-        filter of the same scope, but not one that names conversations or times where this one names none."""
+        filter of the same scope, but not one that names conversations or times where this one names none. Where the
+        scope is large, this takes its `turn` first, which is to be held as long as the result."""
         question = question[:_LONGEST].strip()
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
-        search_data = await uninterrupted(
-            self._services.store.index.search_data(criteria, terms=terms.hashes.tolist(), spaces=spaces, limit=_WAITING)
-        )
+        search_data = await self._search_data(criteria, terms, spaces, turn)
         sources = search_data.waiting
         waiting = await aside(_length(sources), cut_waiting, sources)
         loaded = LoadedSearch(
@@ -210,6 +216,24 @@ class Recaller:
         if "embedder" not in loaded.missing and without > _LAG * (search_data.entries + len(search_data.waiting)):
             loaded.missing.append("vectors")
         return loaded
+
+    async def _search_data(
+        self, criteria: SearchFilter, terms: QuestionTerms, spaces: Sequence[Space], turn: LateTurn
+    ) -> SearchData:
+        hashes, whose = terms.hashes.tolist(), (criteria.scope, criteria.all_agents)
+        while True:
+            if whose in self._large:
+                await turn.take()
+            found = await uninterrupted(
+                self._services.store.index.search_data(criteria, terms=hashes, spaces=spaces, limit=_WAITING)
+            )
+            if found.size < _LARGE:
+                self._large.discard(whose)
+                return found
+            self._large.add(whose)
+            if turn.tenant is not None:
+                return found
+            del found  # else it would be held while others have their turns
 
     async def _compare(self, loaded: LoadedSearch, spaces: Sequence[Space], ledger: list[ModelCall]) -> None:
         """Add to `loaded` the vectors by which meanings are compared, or "embedder" to what is missing."""
@@ -277,8 +301,7 @@ class Recaller:
             among = population(loaded.search_data, criteria, loaded.terms.hashes.tolist(), loaded.waiting)
             return search(among, loaded.terms, loaded.vector, most=most)
 
-        entries = sum(len(block.lengths) for block in loaded.search_data.blocks)
-        return await aside(_length(loaded.search_data.waiting) + _ENTRY * entries, first)
+        return await aside(_length(loaded.search_data.waiting) + _ENTRY * loaded.search_data.size, first)
 
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -11,15 +12,18 @@ import pytest
 
 from hitherto import Memory, assistant, user
 from hitherto.core.recall.filter import SearchFilter
+from hitherto.core.recall.index import SearchData
 from hitherto.core.recall.vectors import Vectors
-from hitherto.engine.recall import embedding
+from hitherto.engine.recall import embedding, recall
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
+from hitherto.limiter import served_caller
 from hitherto.ports.models import Embeddings
 from hitherto.providers.scripted import EmbedderReply, Hang, ScriptedEmbedder, not_a_number
 from hitherto.store.recall.index import SearchIndex
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
+from tests.patience import PATIENCE
 
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
 QUESTION = "what instrument do I play, my friend"
@@ -155,7 +159,8 @@ class TestTheLedger:
         async with opened(embedder=embedder, daily_tokens=100) as memory:
             await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
             await memory.wait_for_index()
-            await memory._recaller.load_search(QUESTION, SearchFilter(scope=SCOPE))
+            async with memory._services.searches.late_turn() as turn:
+                await memory._recaller.load_search(QUESTION, SearchFilter(scope=SCOPE), turn)
             await self.every_call_is_in_it_once(memory, embedder)
 
     async def test_of_an_embedder_that_had_to_be_asked_for_its_space(self, opened: Opened) -> None:
@@ -175,3 +180,46 @@ class TestTheLedger:
         (costs,) = await memory.costs("tenant", tenant=SCOPE.tenant)
         assert costs.calls == len(embedder.calls)
         assert memory._recaller._calls._daily_limit._unwritten == {}, "nothing is under way"
+
+
+async def test_few_hold_a_large_scope_at_once(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one tenant two, also while its scope is searched for the first time; those beyond wait with nothing."""
+    monkeypatch.setattr(recall, "_LARGE", 1)
+    held, most = set[int](), list[int]()
+    async with opened() as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I play the cello"), assistant("Since when?"))
+        assert await memory.wait_for_index()
+        search_data = index_of(memory).search_data
+
+        async def held_data(*given: Any, **named: Any) -> SearchData:
+            found = await search_data(*given, **named)
+            lengths = found.blocks[0].lengths
+            held.add(id(lengths))
+            weakref.finalize(lengths, held.discard, id(lengths))
+            return found
+
+        async def ask(number: int) -> None:
+            served_caller.set((SCOPE.tenant, ""))
+            if number % 2:
+                other = memory.conversation("d", scope=SCOPE)
+                assert "cello" in str((await other.context(user(QUESTION), recall=True)).messages)
+            else:
+                assert (await memory.recall(QUESTION, scope=SCOPE)).hits
+            most[-1] = max(most[-1], len(held))
+
+        async def waits(*given: Any, **named: Any) -> Any:
+            most[-1] = max(most[-1], len(held))
+            return await candidates(*given, **named)
+
+        candidates = index_of(memory).candidates
+        monkeypatch.setattr(index_of(memory), "search_data", held_data)
+        monkeypatch.setattr(index_of(memory), "candidates", waits)
+        for _ in range(2):
+            most.append(0)
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.gather(*map(ask, range(20)))
+        monkeypatch.undo()
+    assert most[0] < 10, "the first time, those that load it on a connection too"
+    assert most[1] == 2
+    assert not held
