@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, cast
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
@@ -108,7 +109,13 @@ _SEEN = re.compile("[^\\W_]|[^\\s\x00-\x7f\u200b-\u200f\ufeff]")
 """What a search can find: a letter, a digit, or a visible character beyond ASCII, such as an emoji."""
 
 _HEADING = re.compile(r"\s*#\s+(\S[^\n]*)")
-_MARKDOWN = re.compile(r"^(?:#{1,6}\s+\S|```|~~~)", re.MULTILINE)
+_MARKDOWN = re.compile(r"^(?:#{1,6}\s{1,90}\S|```|~~~)", re.MULTILINE)
+
+_LONGEST_MATCH = 100
+"""Characters of what `_MARKDOWN` and the two for one character match, at most."""
+
+_PART = 50_000
+"""Characters that are searched, or encoded, at once: other threads wait for so long."""
 
 
 def checked_text(text: object) -> str:
@@ -120,12 +127,12 @@ def checked_text(text: object) -> str:
         raise InvalidDocument(
             f"the document has {len(text):,} characters; at most {MOST_CHARACTERS:,} are kept as one, so split it"
         )
-    if found := _UNSTORABLE.search(text):
+    if found := _search(_UNSTORABLE, text):
         raise InvalidDocument(
             f"the document has the character U+{ord(found[0]):04X} at {found.start()}, which no text has; if it is a "
             "binary file (PDF, Word, an image), extract its text first"
         )
-    if not _SEEN.search(text):
+    if not _search(_SEEN, text):
         raise InvalidDocument("the document has no text that could be found: not one letter or digit; give it some")
     return text
 
@@ -190,19 +197,30 @@ def has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def fingerprint_of(*parts: str) -> str:
     """SHA-256 over the parts, each with its length in front, in hexadecimal."""
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in encoded)).hexdigest()
+    found = hashlib.sha256()
+    for part in parts:
+        pieces = [part[at : at + _PART].encode("utf-8", "surrogatepass") for at in range(0, len(part), _PART)]
+        found.update(sum(map(len, pieces)).to_bytes(8, "big"))
+        for piece in pieces:
+            found.update(piece)
+    return found.hexdigest()
 
 
 def heading_of(text: str) -> str | None:
     """The heading that a Markdown document begins with, if it begins with one."""
-    found = _HEADING.match(text)
+    found = _HEADING.match(text, 0, _PART)
     return None if found is None else found[1].strip().rstrip("#").strip()[:LONGEST_TITLE] or None
 
 
 def is_markdown(text: str) -> bool:
     """Whether the text has headings or code blocks as Markdown has them."""
-    return _MARKDOWN.search(text) is not None
+    return _search(_MARKDOWN, text) is not None
+
+
+def _search(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The first match in a text that may be very long."""
+    parts = (pattern.search(text, start, start + _PART + _LONGEST_MATCH) for start in range(0, len(text), _PART))
+    return next(filter(None, parts), None)
 
 
 def _name(value: object, what: str, longest: int) -> str:
@@ -273,7 +291,14 @@ def passages(
     that fit: paragraphs, sentences, words; with `markdown` at headings, lists and code blocks first. Takes time linear
     in the length of the text. A text of blanks alone has no passages.
     """
-    found: list[_Piece] = []
+    parts = passages_in_parts(text, limit=limit, overlap=overlap, count=count, markdown=markdown)
+    return without_inner(chain.from_iterable(parts))
+
+
+def passages_in_parts(
+    text: str, *, limit: int, overlap: int, count: Callable[[str], int], markdown: bool
+) -> Iterator[list[Passage]]:
+    """What `passages` gives, window by window of the text, before `without_inner`."""
     at, size = 0, _WINDOW * limit
     spare = _SPARE * size
     while at < len(text):
@@ -293,11 +318,25 @@ def passages(
         else:
             # The last piece ends where the window does, so it is made again. Its start includes the overlap already.
             cut.pop()
-        found += [(at + start, piece) for start, piece in cut]
+        yield [Passage(piece, at + start, count(piece)) for start, piece in cut]
         at += moved
         spare += _WORK * moved
         size = _WINDOW * limit
-    return tuple(Passage(piece, start, count(piece)) for start, piece in _checked_phrases(found))
+
+
+def without_inner(found: Iterable[Passage]) -> tuple[Passage, ...]:
+    """The passages that do not lie inside a neighbor: the splitter's overlap may be all of a short one."""
+    telling: list[Passage] = []
+    reached = 0
+    for one in found:
+        end = one.start + len(one.text)
+        if end <= reached or not one.text[max(reached - one.start, 0) :].strip():
+            continue
+        while telling and telling[-1].start >= one.start:
+            telling.pop()
+        telling.append(one)
+        reached = end
+    return tuple(telling)
 
 
 def _cut(
@@ -343,17 +382,3 @@ def _trimmed(start: int, piece: str, *, markdown: bool) -> _Piece:
         begun = piece.lstrip("\r\n")
         return start + len(piece) - len(begun), begun.rstrip()
     return start + len(piece) - len(piece.lstrip()), text
-
-
-def _checked_phrases(found: Iterable[_Piece]) -> list[_Piece]:
-    """The pieces that do not lie inside a neighbor: the splitter's overlap may be all of a short piece."""
-    telling: list[_Piece] = []
-    reached = 0
-    for start, piece in found:
-        if start + len(piece) <= reached or not piece[max(reached - start, 0) :].strip():
-            continue
-        while telling and telling[-1][0] >= start:
-            telling.pop()
-        telling.append((start, piece))
-        reached = start + len(piece)
-    return telling

@@ -48,7 +48,7 @@ def memory(**given: Any) -> Opening:
 
 
 async def test_a_document_is_cut_in_a_thread_however_short_it_is(watched: Watched) -> None:
-    threads = watched("engine.documents.cut.passages")
+    threads = watched("core.documents._cut")
     async with memory() as opened:
         await opened.documents(SCOPE).add("The code of the alarm is 4711.")
     assert threads

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hitherto.core.documents import Passage, passages
+from hitherto.aside import in_thread
+from hitherto.core.documents import Passage, passages, passages_in_parts, without_inner
 from hitherto.engine.services import Services
 
 
@@ -18,3 +19,19 @@ def cut(
         count=services.canonical.count,
         markdown=markdown,
     )
+
+
+async def cut_in_threads(services: Services, text: str, *, markdown: bool) -> tuple[Passage, ...]:
+    """The same for a text that may be very long, each part of it in a thread's turn of its own: others get theirs in
+    between, and a task that is cancelled waits for one part."""
+    parts = passages_in_parts(
+        text,
+        limit=services.settings.passage_tokens,
+        overlap=services.settings.passage_overlap,
+        count=services.canonical.count,
+        markdown=markdown,
+    )
+    found = list[Passage]()
+    while (part := await in_thread(next, parts, None)) is not None:
+        found += part
+    return await in_thread(without_inner, found)

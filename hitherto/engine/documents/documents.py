@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hitherto.aside import in_thread
@@ -23,7 +24,7 @@ from hitherto.core.documents import (
 )
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
-from hitherto.engine.documents.cut import cut
+from hitherto.engine.documents.cut import cut_in_threads
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import checked_limit, checked_words
 from hitherto.engine.services import Services
@@ -71,21 +72,24 @@ class Documents:
         it has any. Raises InvalidDocument.
         """
 
-        def made() -> NewDocument:
+        def made() -> tuple[NewDocument, bool]:
             checked = checked_text(text)
             marked = is_markdown(checked) if markdown is None else markdown
             # All of it is checked before the text is cut, which may take its time.
-            return NewDocument(
+            document = NewDocument(
                 namespace=own_namespace(self._scope.user) if namespace is None else checked_namespace(namespace),
                 doc_type=checked_type(doc_type),
                 title=checked_title(title) or (heading_of(checked) if marked else None),
                 text=checked,
                 metadata=metadata_json(metadata),
                 fingerprint=fingerprint_of(checked),
-                passages=cut(self._services, checked, markdown=marked),
+                passages=(),
             )
+            return document, marked
 
-        kept = await self._documents.keep(self._scope, await in_thread(made))
+        document, marked = await in_thread(made)
+        passages = await cut_in_threads(self._services, text, markdown=marked)
+        kept = await self._documents.keep(self._scope, replace(document, passages=passages))
         if kept.new:
             self._services.appended.set()
         return kept

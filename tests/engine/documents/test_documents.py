@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from hitherto.core import documents as core_documents
 from hitherto.core.documents import LONGEST_NAMESPACE, LONGEST_TITLE, MOST_CHARACTERS
 from hitherto.core.log.message import LONGEST_METADATA
 from hitherto.engine.memory import Memory
@@ -145,3 +147,22 @@ async def test_there_is_none_without_a_scope(memory: Memory) -> None:
     nobody: Any = None
     with pytest.raises(InvalidScope):
         memory.documents(nobody)
+
+
+async def test_whoever_is_cancelled_cuts_no_further(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows, begun, loop = list[str](), asyncio.Event(), asyncio.get_running_loop()
+    split = core_documents._cut
+
+    def watched(window: str, *given: Any, **named: Any) -> Any:
+        windows.append(window)
+        loop.call_soon_threadsafe(begun.set)
+        return split(window, *given, **named)
+
+    monkeypatch.setattr(core_documents, "_cut", watched)
+    adding = asyncio.create_task(memory.documents(SCOPE).add(HANDBOOK * 5_000))
+    await begun.wait()
+    adding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await adding
+    assert sum(map(len, windows)) < len(HANDBOOK) * 1_000
+    assert await memory.documents(SCOPE).list() == []
