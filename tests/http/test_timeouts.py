@@ -1,21 +1,27 @@
-"""A request that takes too long is cut off, and what was begun is ended."""
+"""A request that takes too long, or whose client has left, is cut off, and what was begun is ended."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 import hitherto
-from hitherto import Memory, user
+from hitherto import Memory, Scope, user
 from hitherto.engine.log import erase_scope
 from hitherto.errors import TimedOut
+from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, PREFIX, USER
+from hitherto.http.server.callers import LOCAL
 from hitherto.other_systems.chat_store import agent_runs
 from tests.conftest import SCOPE
+from tests.faults.waiting import until
+from tests.http.conftest import REQUEST
 from tests.http.serving import LIMITS, serving
 from tests.patience import PATIENCE
 
@@ -38,6 +44,49 @@ async def test_an_erasure_that_has_begun_goes_on(memory: Memory, monkeypatch: py
         await memory.wait_for_erasure()
     assert await store.erasures() == []
     assert (await memory.conversations(tenant=SCOPE.tenant)).conversations == ()
+
+
+READS = [
+    ("GET", "/conversations/c/view", None),
+    ("GET", "/conversations/c/messages", None),
+    ("POST", "/conversations/c/contexts", {"incoming": "what?", "budget": 1_000}),
+    ("POST", "/documents", {"text": "A text."}),
+]
+WRITES = [
+    ("POST", "/conversations/c/messages", {"messages": [{"role": "user", "content": "hello"}]}),
+    ("PATCH", "/conversations/c", {"title": "t"}),
+]
+
+
+def in_progress() -> int:
+    return sum(getattr(task.get_coro(), "cr_code", None) is REQUEST for task in asyncio.all_tasks())
+
+
+@pytest.mark.parametrize(("method", "path", "body"), READS + WRITES)
+async def test_whoever_has_left_reads_no_more(memory: Memory, method: str, path: str, body: Any) -> None:
+    """What writes goes on to its end."""
+    connections = memory._services.store.keys._connections
+    turns, connections._patience = connections._turns, 10 * PATIENCE
+    async with serving(memory, keys=False, limits=replace(LIMITS, seconds=10 * PATIENCE)) as url:
+        held = [await turns.acquire() for _ in range(10)]
+        address, sent = urlsplit(url), b"" if body is None else json.dumps(body).encode()
+        _, client = await asyncio.open_connection(address.hostname, address.port)
+        names = f"Host: localhost\r\n{USER}: u\r\n{AGENT}: a\r\n{IDEMPOTENCY_KEY}: k\r\nContent-Type: application/json"
+        head = f"{method} {PREFIX}{path} HTTP/1.1\r\n{names}\r\nContent-Length: {len(sent)}\r\n\r\n"
+        client.write(head.encode() + sent)
+        await until(lambda: LOCAL in turns._waiting, "the request waits for a connection")
+        client.close()
+        if (method, path, body) in READS:
+            await until(lambda: not in_progress(), "the request has ended")
+        else:
+            await asyncio.sleep(0.1)
+            assert in_progress()
+        for tenant in held:
+            turns.release(tenant)
+        await until(lambda: not in_progress(), "the request has ended")
+    written = await memory.conversations(tenant=LOCAL)
+    assert bool(written.conversations) == ((method, path, body) in WRITES)
+    assert await memory.documents(Scope(tenant=LOCAL, user="u", agent="a")).list() == []
 
 
 async def test_a_streamed_run_that_is_cut_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Collection, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -14,9 +14,11 @@ from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hitherto import logs
+from hitherto.core.key import Right
 from hitherto.engine.memory import Memory
 from hitherto.errors import (
     DatabaseUnavailable,
@@ -27,7 +29,7 @@ from hitherto.errors import (
     TooManyRequests,
     UnsupportedMediaType,
 )
-from hitherto.http.operations import HEADERS
+from hitherto.http.operations import HEADERS, OPERATIONS, PREFIX
 from hitherto.http.server.callers import Authentication, Caller
 from hitherto.http.server.responses import problem
 from hitherto.http.server.signatures import ClientLeft, ReceivedParts, check_type, replayed, whole_body
@@ -37,6 +39,13 @@ log = logs.logger("hitherto.http")
 
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no key."""
+
+_READS = [
+    compile_path(PREFIX + one.path)[0]
+    for one in OPERATIONS
+    if one.method == "POST" and (one.right is Right.READ or one.name == "documents_add")
+]
+"""Paths of a POST that only reads, or that may compute for long before it writes."""
 
 _PATIENCE = 60.0
 """Seconds for which a part of an answer waits to be read."""
@@ -129,7 +138,7 @@ class RequestGate:
         detail = f" ({error})" if isinstance(error, DatabaseUnavailable) else ""
         write("%s: %s in %d ms%s%s", f"{method} {path}".strip(), status, seconds * 1_000, why, detail, **fields)
 
-    async def _handle(self, scope: Scope, receive: Receive, answered: _SentAnswer) -> None:
+    async def _handle(self, scope: Scope, receive: ReceivedParts, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
         if path in OPEN:
             async with self._looks.turn() if path == "/readyz" else nullcontext():  # it takes a connection
@@ -152,7 +161,11 @@ class RequestGate:
                     if body:
                         check_type(headers, "application/json")
                     if path not in self._lasting:
-                        async with self._work.turn() if large else nullcontext():
+                        reads = scope["method"] == "GET" or any(one.match(path) for one in _READS)
+                        async with (
+                            _while_client_stays(receive, answered, limit) if reads else nullcontext(),
+                            self._work.turn() if large else nullcontext(),
+                        ):
                             await self._app(scope, replayed(body, receive), answered)
                         return
                 limit.reschedule(None)
@@ -160,6 +173,8 @@ class RequestGate:
         except TimeoutError:
             if answered.status is not None:
                 raise
+            if receive.left:
+                raise ClientLeft from None
             raise TimedOut(
                 f"the request took longer than {seconds:g} seconds and was cut off; nothing is half written, but an "
                 "erasure that has begun goes on"
@@ -198,6 +213,23 @@ def _is_large(headers: Headers) -> bool:
     """Whether a body is large, or does not say how large it is."""
     length = headers.get("Content-Length", "0")
     return "Transfer-Encoding" in headers or not length.isdecimal() or int(length) >= _LARGE
+
+
+@asynccontextmanager
+async def _while_client_stays(receive: Receive, answered: _SentAnswer, limit: asyncio.Timeout) -> AsyncGenerator[None]:
+    """Ends the block as `limit` does if the client leaves before its answer begins. The body is there already."""
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if answered.status is None and not limit.expired():
+            limit.reschedule(0)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 def _cut_off() -> ConnectionAbortedError:

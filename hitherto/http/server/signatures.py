@@ -153,11 +153,11 @@ class ClientLeft(Exception):
 
 
 class ReceivedParts:
-    """What comes of a request, and whether that was all."""
+    """What comes of a request, whether that was all, and whether its client has left."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self.ended = False
+        self.ended = self.left = False
 
     async def __call__(self) -> Message:
         try:
@@ -166,6 +166,7 @@ class ReceivedParts:
         except TimeoutError:
             raise TimedOut(f"nothing has come of the request's body for {_PATIENCE:g} seconds") from None
         self.ended = not message.get("more_body", False)
+        self.left = message["type"] == "http.disconnect"
         return message
 
 
