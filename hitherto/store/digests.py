@@ -165,4 +165,4 @@ class DigestStore(Part):
 
     async def backlog(self, *, tenant: str | None = None) -> Backlog:
         """The current backlog, of all tenants or of one."""
-        return rows.value_from(Backlog, (await self._all(SQL["backlog"], {"tenant": tenant}))[0])
+        return rows.value_from(Backlog, (await self._all(SQL["backlog"], {"tenant": tenant}, of=rows.named))[0])

@@ -13,7 +13,6 @@ from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows
 from hitherto.store.connections.part import Part
-from hitherto.store.rows import Row
 from hitherto.store.sql import SQL
 
 _OWN = {"agent": "", "ref": None, "digest": None, "start": None, "end": None, "created_at": None}
@@ -71,11 +70,13 @@ class DocumentStore(Part):
             "text": PREVIEW,
             **rows.PAGE,
         }
-        return [_document_from(row) for row in await self._all(SQL["documents"], values)]
+        return [_document_from(row) for row in await self._all(SQL["documents"], values, of=rows.named)]
 
     async def document(self, scope: Scope, id: int, *, all_agents: bool = False) -> Document | None:
         """One document; None where there is none of that id in the scope."""
-        found = await self._all(SQL["document"], {**_scope_filter(scope, all_agents=all_agents), "id": id})
+        found = await self._all(
+            SQL["document"], {**_scope_filter(scope, all_agents=all_agents), "id": id}, of=rows.named
+        )
         return _document_from(found[0]) if found else None
 
     async def passages(self, scope: Scope, id: int, *, all_agents: bool = False) -> tuple[Passage, ...]:
@@ -127,6 +128,6 @@ def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
     return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "all_agents": all_agents}
 
 
-def _document_from(row: Row) -> Document:
-    archived = None if row[11] is None else rows.value_from(ArchiveOrigin, row[10:14])
-    return rows.value_from(Document, (*row[:9], row[9] or None, archived))
+def _document_from(row: Any) -> Document:
+    archived = None if row.digest is None else rows.value_from(ArchiveOrigin, row)
+    return rows.value_from(Document, row, agent=row.agent or None, archived=archived)

@@ -74,14 +74,14 @@ class ExportReader:
         names = rows.scope_values(scope, conversation)
         with ours():
             row = await rows.named(await self._connection.execute(SQL["head"], names)).fetchone()
-            digests = await rows.fetched(rows.named(await self._connection.execute(SQL["digests"], names)))
+        digests = await self._named("digests", names)
         if row is None:
             return None
         ((title, metadata, ttl, created_at, updated_at, ref),) = await self._all("export_conversation", names)
         at = {"tenant": scope.tenant, "ref": ref}
         head = await heads.head_with_calls(row, await self._all("export_open_calls", at))
         archived = [_document_from(one, conversation) for one in await self._all("export_archived", at)]
-        receipts = [rows.value_from(ReceiptRecord, one) for one in await self._all("export_receipts", at)]
+        receipts = [rows.value_from(ReceiptRecord, one) for one in await self._named("export_receipts", at)]
         record = ConversationRecord(
             user=scope.user,
             agent=scope.agent,
@@ -135,17 +135,19 @@ class ExportReader:
     async def calls(self, whose: ExportScope, *, after: UUID, limit: int) -> list[CallRecord]:
         """At most `limit` calls of the ledger, ascending by key; those after the key `after`."""
         values = {**_page(whose, 0, limit), "after": after}
-        return [_call_from(row) for row in await self._all("export_calls", values)]
+        return [_call_from(row) for row in await self._named("export_calls", values)]
 
     async def runs(self, whose: ExportScope, *, after: UUID, limit: int) -> list[RunRecord]:
         """At most `limit` runs of conversations that are there, ascending by id; those after the id `after`."""
-        found = await self._all("export_runs", {**_page(whose, 0, limit), "after": after})
-        return [RunRecord(user=user, agent=agent, run=run_from(row)) for user, agent, *row in found]
+        found = await self._named("export_runs", {**_page(whose, 0, limit), "after": after})
+        return [RunRecord(user=row.user, agent=row.agent, run=run_from(row)) for row in found]
 
     async def events(self, tenant: str, run: UUID, *, after: int, limit: int) -> list[EventRecord]:
         """A page of at most `limit` events of a run in their order, those after number `after`."""
         values = {"tenant": tenant, "run": run, "after": after, "limit": limit, **rows.PAGE}
-        return [EventRecord(run=run, event=run_event_from(row)) for row in await self._all("export_run_events", values)]
+        return [
+            EventRecord(run=run, event=run_event_from(row)) for row in await self._named("export_run_events", values)
+        ]
 
     async def subjects(self, tenant: str, *, after: str, limit: int) -> list[Subject]:
         """A page of at most `limit` of the subjects that were set, by id, those after the id `after`."""
@@ -162,6 +164,11 @@ class ExportReader:
     async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
         with ours():
             return await rows.fetched(await self._connection.execute(SQL[name], values))
+
+    async def _named(self, name: str, values: dict[str, Any]) -> list[Any]:
+        """The same, with the columns of the rows by name."""
+        with ours():
+            return await rows.fetched(rows.named(await self._connection.execute(SQL[name], values)))
 
 
 class ExportStore(Part):
@@ -348,10 +355,9 @@ def _page(whose: ExportScope, after: int, limit: int) -> dict[str, Any]:
     } | rows.PAGE
 
 
-def _call_from(row: rows.Row) -> CallRecord:
-    call = rows.value_from(CallRecord, row)
-    cause = None if call.cause is None else FailureCause(call.cause)
-    return replace(call, digest=call.digest or None, purpose=Purpose(call.purpose), cause=cause)
+def _call_from(row: Any) -> CallRecord:
+    cause = None if row.cause is None else FailureCause(row.cause)
+    return rows.value_from(CallRecord, row, digest=row.digest or None, purpose=Purpose(row.purpose), cause=cause)
 
 
 def _document_from(row: rows.Row, conversation: str | None) -> DocumentRecord:

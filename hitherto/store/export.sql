@@ -27,7 +27,7 @@ where c.tenant = %(tenant)s and c.ref = %(ref)s order by o.seq, o.call_id;
 
 -- name: export_receipts
 -- The receipts of a conversation.
-select encode(key_hash, 'hex'), start_seq, end_seq, rev, fingerprint, created_at from hitherto.receipt
+select encode(key_hash, 'hex') as key_hash, start_seq as start, end_seq as end, rev, fingerprint, created_at from hitherto.receipt
 where tenant = %(tenant)s and conversation = %(ref)s order by start_seq, key_hash;
 
 -- name: export_archived
@@ -75,9 +75,9 @@ order by f.id limit %(limit)s;
 
 -- name: export_calls
 -- A page of the ledger, with the number of the digest among its conversation's.
-select m.key, m.user_id, m.agent, c.id, case when c.id is not null then (
+select m.key, m.user_id as user, m.agent, c.id as conversation, case when c.id is not null then (
            select count(*) from hitherto.digest d
-           where d.tenant = %(tenant)s and d.conversation = m.conversation and d.id <= m.digest) end,
+           where d.tenant = %(tenant)s and d.conversation = m.conversation and d.id <= m.digest) end as digest,
        m.purpose, m.model, m.tokens_in, m.tokens_cached, m.tokens_out, m.latency_ms, m.cost, m.cause, m.created_at
 from hitherto.model_call m
 left join hitherto.conversation c on c.tenant = %(tenant)s and c.ref = m.conversation
@@ -87,8 +87,7 @@ order by m.key limit %(limit)s;
 
 -- name: export_runs
 -- A page of runs of conversations that are there.
-select r.user_id, r.agent, r.id, r.conversation, r.strategy, r.injection, r.start_seq, r.end_seq, r.status, r.freed, r.events,
-       r.started_at, r.ended_at
+select r.user_id as user, r.agent, {run_columns}
 from hitherto.run r
 join hitherto.conversation c
     on c.tenant = %(tenant)s and c.user_id = r.user_id and c.agent = r.agent and c.id = r.conversation
@@ -98,7 +97,7 @@ order by r.id limit %(limit)s;
 
 -- name: export_run_events
 -- A page of the events of a run.
-select e.no, e.kind, e.name, e.call_id, e.payload::text, e.created_at
+select e.no, e.kind, e.name, e.call_id, e.payload::text as raw, e.created_at
 from (
     select e.*, sum(e.size + %(entry)s::integer) over (order by e.no) as sizes, row_number() over (order by e.no) as nth
     from hitherto.run_event e

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from hitherto.core.key import ApiKey, KeyAccess, Right
@@ -23,29 +22,26 @@ class KeyStore(Part):
     async def add(self, key: ApiKey, hash: bytes) -> ApiKey:
         """Keep a key; its `created_at` is the store's time. Returns it as it is kept. Repeated, it changes nothing."""
         values = {**rows.values_of(key), "hash": hash, "rights": sorted(key.rights)}
-        (row,) = await self._all(SQL["add_key"], values)
-        return _key_from(row)
+        (row,) = await self._all(SQL["add_key"], values, of=rows.named)
+        return _key_from(ApiKey, row)
 
     async def find(self, hash: bytes) -> KeyAccess | None:
         """What the key of a secret, of any tenant, allows; None if there is none, or if it was revoked. It says nothing
         that a person wrote: this is asked for before it is known whose request it is."""
-        found = await self._all(SQL["find_key"], {"hash": hash})
-        return _with_rights(rows.value_from(KeyAccess, found[0])) if found else None
+        found = await self._all(SQL["find_key"], {"hash": hash}, of=rows.named)
+        return _key_from(KeyAccess, found[0]) if found else None
 
     async def keys(self, tenant: str) -> list[ApiKey]:
         """All keys of a tenant, the oldest first, revoked ones too."""
-        return [_key_from(row) for row in await self._all(SQL["keys"], {"tenant": tenant})]
+        found = await self._all(SQL["keys"], {"tenant": tenant}, of=rows.named)
+        return [_key_from(ApiKey, row) for row in found]
 
     async def revoke(self, tenant: str, key: UUID) -> ApiKey | None:
         """Revoke a key, from the next `find` on. Returns it; None if the tenant has none of that id. Repeated, it
         changes nothing."""
-        found = await self._all(SQL["revoke_key"], {"tenant": tenant, "id": key})
-        return _key_from(found[0]) if found else None
+        found = await self._all(SQL["revoke_key"], {"tenant": tenant, "id": key}, of=rows.named)
+        return _key_from(ApiKey, found[0]) if found else None
 
 
-def _key_from(row: rows.Row) -> ApiKey:
-    return _with_rights(rows.value_from(ApiKey, row))
-
-
-def _with_rights(key: _Key) -> _Key:
-    return replace(key, rights=frozenset(map(Right, key.rights)))
+def _key_from(kind: type[_Key], row: Any) -> _Key:
+    return rows.value_from(kind, row, rights=frozenset(map(Right, row.rights)))

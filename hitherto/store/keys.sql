@@ -1,7 +1,7 @@
 -- Keys to the service.
 
 -- part: key_columns
-id, tenant, user_id, rights, requests, size, seconds, name, created_at, revoked_at
+id, tenant, user_id as user, rights, requests, size, seconds, name, created_at, revoked_at
 
 -- name: add_key
 -- Repeated, as when the answer to it was lost, it changes nothing.
@@ -12,7 +12,7 @@ returning {key_columns};
 
 -- name: find_key
 -- What the key of a secret, of any tenant, allows.
-select id, tenant, user_id, rights, requests, size, seconds from hitherto.key_of(%(hash)s);
+select id, tenant, user_id as user, rights, requests, size, seconds from hitherto.key_of(%(hash)s);
 
 -- name: keys
 select {key_columns}

@@ -12,7 +12,7 @@ from hitherto.core.ledger import By, Costs, ModelCall, Spending
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
 from hitherto.store.connections.part import Part
-from hitherto.store.rows import Row, value_from
+from hitherto.store.rows import Row, named, value_from
 from hitherto.store.sql import SQL
 
 
@@ -37,7 +37,8 @@ class LedgerStore(Part):
     async def spent(self, tenant: str, user: str | None = None, *, day: date | None = None) -> Spending:
         """What the model calls of the tenant, or of one user of it, took on `day` (UTC), by default today by the
         store's clock."""
-        return spent_from((await self._all(SQL["spent"], {"tenant": tenant, "user": user, "day": day}))[0])
+        (row,) = await self._all(SQL["spent"], {"tenant": tenant, "user": user, "day": day}, of=named)
+        return value_from(Spending, row)
 
     async def has_other_users(self, tenant: str, user: str) -> bool:
         """Whether another user of the tenant has a conversation."""
@@ -49,8 +50,8 @@ class LedgerStore(Part):
         """Sums of the ledger, the most expensive first (by day: the latest first), of one tenant or of all; `since` and
         `until` are days in UTC, both inclusive."""
         self._check_tenant(tenant)
-        found = await self._all(SQL["costs"], costs_values(by, tenant, since, until))
-        return [costs_from(row) for row in found]
+        found = await self._all(SQL["costs"], costs_values(by, tenant, since, until), of=named)
+        return [value_from(Costs, row) for row in found]
 
 
 def call_values(scope: Scope, ref: int, call: ModelCall) -> dict[str, Any]:
@@ -119,11 +120,3 @@ def _figures(call: ModelCall) -> dict[str, Any]:
         "cost": call.cost,
         "cause": None if call.cause is None else call.cause.value,
     }
-
-
-def spent_from(row: Row) -> Spending:
-    return value_from(Spending, row)
-
-
-def costs_from(row: Row) -> Costs:
-    return value_from(Costs, row)

@@ -65,7 +65,7 @@ where tenant = %(tenant)s and conversation = %(ref)s;
 -- name: spent
 -- The cost and the tokens of the calls of a tenant, or of a user of it, on a day in UTC (null: today), read from an index
 -- that has all of it.
-select coalesce(sum(cost), 0), coalesce(sum(coalesce(tokens_in, 0) + coalesce(tokens_out, 0)), 0)::bigint
+select coalesce(sum(cost), 0) as cost, coalesce(sum(coalesce(tokens_in, 0) + coalesce(tokens_out, 0)), 0)::bigint as tokens
 from hitherto.model_call
 where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s)
   and created_at >= coalesce(%(day)s::date, (statement_timestamp() at time zone 'utc')::date)::timestamp at time zone 'utc'
@@ -81,9 +81,9 @@ select coalesce((select user_id from hitherto.conversation where tenant = %(tena
 
 -- name: costs
 -- The calls of one tenant or of all, summed up by tenant, user, model, purpose or day; days are in UTC.
-select c.part, count(*), count(cause), count(*) - count(cost), coalesce(sum(tokens_in), 0)::bigint,
-       coalesce(sum(tokens_cached), 0)::bigint, coalesce(sum(tokens_out), 0)::bigint, coalesce(sum(cost), 0) as dollars,
-       sum(latency_ms)::bigint
+select c.part as group, count(*) as calls, count(cause) as failed, count(*) - count(cost) as unpriced,
+       coalesce(sum(tokens_in), 0)::bigint as tokens_in, coalesce(sum(tokens_cached), 0)::bigint as tokens_cached,
+       coalesce(sum(tokens_out), 0)::bigint as tokens_out, coalesce(sum(cost), 0) as cost, sum(latency_ms)::bigint as latency_ms
 from (
     select case
                when %(by)s = 'tenant' then tenant
@@ -98,4 +98,4 @@ from (
       and (%(until)s::date is null or created_at < (%(until)s::date + 1)::timestamp at time zone 'utc')
 ) c
 group by c.part
-order by case when %(by)s = 'day' then c.part end desc, dollars desc, count(*) desc, c.part collate "C";
+order by case when %(by)s = 'day' then c.part end desc, coalesce(sum(cost), 0) desc, count(*) desc, c.part collate "C";

@@ -23,7 +23,6 @@ from hitherto.core.digests.digest import (
     RewrittenDigest,
     Status,
 )
-from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
 from hitherto.core.log.probe import Mark
@@ -76,9 +75,9 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple([field.name for field in fields(kind)])
 
 
-def value_from(kind: type[T], row: Row) -> T:
-    """A dataclass from a row whose columns are its fields, in their order: two of one type must not be swapped."""
-    return kind(**dict(zip(_fields(kind), row, strict=True)))
+def value_from(kind: type[T], row: Any, /, **others: Any) -> T:
+    """A dataclass from a row of a `named` cursor: its fields are the columns of these names, but for `others`."""
+    return kind(**{name: getattr(row, name) for name in _fields(kind) if name not in others}, **others)
 
 
 def values_of(value: Any) -> dict[str, Any]:
@@ -105,10 +104,6 @@ def _texts(values: Iterable[str]) -> str:
     """Texts as PostgreSQL's array, for an array of such, whose arrays may have different lengths."""
     quoted = [one.replace("\\", "\\\\").replace('"', '\\"') for one in values]
     return "{" + ",".join([f'"{one}"' for one in quoted]) + "}"
-
-
-def receipt_from(row: Row) -> Receipt:
-    return value_from(Receipt, row)
 
 
 def message_values(logged: Logged) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -53,21 +52,21 @@ class RunStore(Part):
 
     async def run(self, scope: Scope, run: UUID) -> Run | None:
         """A run; None if it is not there."""
-        found = await self._all(SQL["run"], _at(scope, run))
+        found = await self._all(SQL["run"], _at(scope, run), of=rows.named)
         return run_from(found[0]) if found else None
 
     async def runs(self, scope: Scope, conversation: str, *, before: UUID | None = None, limit: int) -> list[Run]:
         """At most `limit` runs of the conversation, the last begun first; those that were begun before `before`."""
         values = {**rows.scope_values(scope, conversation), "before": before, "limit": max(limit, 0)}
-        return [run_from(row) for row in await self._all(SQL["runs"], values)]
+        return [run_from(row) for row in await self._all(SQL["runs"], values, of=rows.named)]
 
     async def events(self, scope: Scope, run: UUID, *, after: int = -1, limit: int) -> list[RunEvent]:
         """A page of at most `limit` events of a run in their order, those after number `after`. As long as its
         conversation has expired messages that are not erased, they have no payloads that could quote one."""
         values = {**_at(scope, run), "after": after, "limit": max(limit, 0), **rows.PAGE}
-        return [run_event_from(row) for row in await self._all(SQL["run_events"], values)]
+        return [run_event_from(row) for row in await self._all(SQL["run_events"], values, of=rows.named)]
 
-    async def _once(self, name: str, values: dict[str, Any], *, then: str | None = None) -> list[rows.Row]:
+    async def _once(self, name: str, values: dict[str, Any], *, then: str | None = None) -> list[Any]:
         """Write, never twice: the connection is known to live before, and lost in the middle is an error."""
 
         async def begin(connection: AsyncConnection[Any]) -> AsyncConnection[Any]:
@@ -81,18 +80,16 @@ class RunStore(Part):
                     if then is not None:
                         await connection.execute(SQL[then], values)
                     await connection.execute("commit")
-                return await found.fetchall()
+                return await rows.named(found).fetchall()
 
 
 def _at(scope: Scope, run: UUID) -> dict[str, Any]:
     return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "run": run}
 
 
-def run_from(row: rows.Row) -> Run:
-    run = rows.value_from(Run, row)
-    return replace(run, status=RunStatus(run.status))
+def run_from(row: Any) -> Run:
+    return rows.value_from(Run, row, status=RunStatus(row.status))
 
 
-def run_event_from(row: rows.Row) -> RunEvent:
-    event = rows.value_from(RunEvent, row)
-    return replace(event, kind=EventKind(event.kind))
+def run_event_from(row: Any) -> RunEvent:
+    return rows.value_from(RunEvent, row, kind=EventKind(row.kind))

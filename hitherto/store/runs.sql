@@ -1,13 +1,16 @@
 -- Runs. One is looked up by its id; whose it is, is compared in a way that no index serves.
 
+-- part: run_columns
+r.id, r.conversation, r.strategy, r.injection, r.start_seq as start, r.end_seq as end, r.status, r.freed, r.events, r.started_at, r.ended_at
+
 -- name: begin_run
 -- A run, whose messages are those that come next, or those from a seq on.
-insert into hitherto.run (tenant, id, user_id, agent, conversation, strategy, injection, start_seq)
+insert into hitherto.run as r (tenant, id, user_id, agent, conversation, strategy, injection, start_seq)
 select %(tenant)s, gen_random_uuid(), %(user)s, %(agent)s, %(conversation)s, %(strategy)s, %(injection)s,
        coalesce(%(start)s::bigint, (
            select next_seq from hitherto.conversation
            where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s), 0)
-returning id, conversation, strategy, injection, start_seq, end_seq, status, freed, events, started_at, ended_at;
+returning {run_columns};
 
 -- name: count_run_events
 -- Count a run's events up, if it goes on: the lock waits for who may be about to erase or to end it.
@@ -38,17 +41,18 @@ set status = %(status)s, freed = %(freed)s, ended_at = hitherto.clock(),
           and c.next_seq > r.start_seq)
 where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
   and r.agent is not distinct from %(agent)s and r.status = 'running'
-returning id, conversation, strategy, injection, start_seq, end_seq, status, freed, events, started_at, ended_at;
+returning {run_columns};
 
 -- name: run
 -- One run.
-select id, conversation, strategy, injection, start_seq, end_seq, status, freed, events, started_at, ended_at
-from hitherto.run where tenant = %(tenant)s and id = %(run)s and user_id is not distinct from %(user)s
-      and agent is not distinct from %(agent)s;
+select {run_columns}
+from hitherto.run r
+where r.tenant = %(tenant)s and r.id = %(run)s and r.user_id is not distinct from %(user)s
+  and r.agent is not distinct from %(agent)s;
 
 -- name: runs
 -- The runs of a conversation that were begun last.
-select r.id, r.conversation, r.strategy, r.injection, r.start_seq, r.end_seq, r.status, r.freed, r.events, r.started_at, r.ended_at
+select {run_columns}
 from hitherto.run r
 where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and r.conversation = %(conversation)s
   and (r.started_at, r.id) < (
@@ -63,7 +67,7 @@ order by r.started_at desc, r.id desc limit %(limit)s;
 -- Events of a run, as many as a page has room for. While messages of its conversation wait to be erased, none quotes
 -- anything.
 select e.no, e.kind, e.name, e.call_id,
-       case when not (hitherto.expiring(c.next_expiry) and hitherto.quotes(e.kind)) then e.payload::text end, e.created_at
+       case when not (hitherto.expiring(c.next_expiry) and hitherto.quotes(e.kind)) then e.payload::text end as raw, e.created_at
 from hitherto.run r
 cross join lateral (
     select e.*, sum(e.size + %(entry)s::integer) over (order by e.no) as sizes, row_number() over (order by e.no) as nth

@@ -80,7 +80,7 @@ class Unit:
                 values = {**self._names, "hashes": [heads.call_hash(call) for call in calls]}
                 opened = await self._connection.execute_often(SQL["open_calls"], values)
             if key is not None:
-                receipt = await self._connection.execute_often(SQL["receipt"], self._key(key))
+                receipt = await self._connection.execute_often(SQL["receipt"], self._key(key), named=True)
         row = await found.fetchone()
         earlier = None if receipt is None else await receipt.fetchone()
         if row is None or await locked.fetchone() is None:
@@ -94,7 +94,7 @@ class Unit:
         if end is not None and (mark := await end.fetchone()) is not None:
             self._digest_end = mark[0], rows.mark_from(mark[1:])
         if earlier is not None:
-            self.receipt = rows.receipt_from(earlier)
+            self.receipt = rows.value_from(Receipt, earlier)
         return True
 
     def _key(self, key: str) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import psycopg
 import pytest
 
 from hitherto.core.changes import Changes
-from hitherto.store.ledger import costs_from, costs_values, noted_values, spent_from
+from hitherto.core.ledger import Spending
+from hitherto.store.ledger import costs_values, noted_values
+from hitherto.store.rows import named, value_from
 from hitherto.store.sql import SQL
 from hitherto.store.store import Store
 from tests.patience import PATIENCE
@@ -108,12 +110,12 @@ async def test_days_are_utc_in_any_session(connection: Connection, zone: str) ->
     day = date(2026, 3, 1)
 
     async def spent(values: dict[str, Any]) -> float:
-        (row,) = await (await connection.execute(SQL["spent"], values)).fetchall()
-        return spent_from(row).cost
+        (row,) = await named(await connection.execute(SQL["spent"], values)).fetchall()
+        return value_from(Spending, row).cost
 
     async def days(since: date | None, until: date | None) -> list[tuple[str, int]]:
         found = await connection.execute(SQL["costs"], costs_values("day", "acme", since, until))
-        return [(one.group, one.calls) for one in map(costs_from, await found.fetchall())]
+        return [(one.group, one.calls) for one in await named(found).fetchall()]
 
     assert [await spent({"tenant": "acme", "user": None, "day": day + timedelta(n)}) for n in (-2, -1, 0, 1, 2)] == [
         0,
@@ -178,3 +180,8 @@ async def test_a_deleted_conversation_finds_its_calls_by_an_index(connection: Co
     (scan,) = [node for node in nodes(plan) if node["Node Type"].endswith("Scan")]
     assert scan["Index Name"] == "model_call_of_conversation"
     assert scan["Actual Rows"] == 1
+
+
+async def test_values_take_their_columns_by_name_in_any_order(connection: Connection) -> None:
+    found = await connection.execute("select 7 as tokens, 'more' as other, 0.5::float8 as cost")
+    assert [value_from(Spending, row) for row in await named(found).fetchall()] == [Spending(cost=0.5, tokens=7)]

@@ -158,8 +158,8 @@ class LogStore(Part):
     async def receipt(self, scope: Scope, conversation: str, key: str) -> Receipt | None:
         """What an idempotency key of the conversation answered; None if it was not used, or its retention has ended."""
         values = {"tenant": scope.tenant, "key_hash": key_hash(scope, conversation, key)}
-        found = await self._all(SQL["receipt"], values)
-        return rows.receipt_from(found[0]) if found else None
+        found = await self._all(SQL["receipt"], values, of=rows.named)
+        return rows.value_from(Receipt, found[0]) if found else None
 
     async def defaults(self, *, tenant: str, agent: str | None) -> AgentDefaults:
         """The defaults that are set for an agent, or (None) for all agents of the tenant, of which only `ttl` counts.

@@ -2,7 +2,7 @@
 
 -- name: receipt
 -- What an idempotency key answered.
-select start_seq, end_seq, rev, fingerprint from hitherto.receipt
+select start_seq as start, end_seq as end, rev, fingerprint from hitherto.receipt
 where tenant = %(tenant)s and key_hash = %(key_hash)s;
 
 -- name: insert_receipt
