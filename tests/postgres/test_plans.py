@@ -229,6 +229,16 @@ async def test_it_looks_things_up(filled: Connection, name: str) -> None:
     assert examined(found) <= CASES[name].rows + TOUCHED
 
 
+async def test_due_digests_of_busy_tenants_come_from_the_index_of_those_in_progress(filled: Connection) -> None:
+    """Those in progress are passed over once; then it stops at its limit, in the order of the index: nothing is sorted,
+    and none of the many that have ended is read."""
+    found = await plan_of(filled, Case("due_digests", {"limit": 2, "able": ["model"], "busy": ["acme"]}, 2))
+    assert found["Actual Rows"] == 2
+    assert {node["Index Name"] for node in nodes(found) if "Relation Name" in node} == {"digest_due"}
+    assert "Sort" not in {node["Node Type"] for node in nodes(found)}
+    assert examined(found) <= OTHERS + 1 + 2
+
+
 async def test_the_load_reads_what_is_in_progress(filled: Connection) -> None:
     """However many digests and conversations there are beside."""
     found = await plan_of(filled, LOAD)
