@@ -7,11 +7,13 @@ import re
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Policy, wire
 from hitherto.core.log.message import Payload, Wire
+from hitherto.policies import PRESETS
 from hitherto.store.store import Store
 from tests.core.policy.policies import policies, presets
 from tests.engine.held import OUTCOMES
@@ -161,18 +163,16 @@ async def test_4_7_8_what_is_left_of_what_expires(
 
 
 @lasting
-@quick
-@given(
-    items=st.sampled_from(WIRES).flatmap(logs),
-    policy=st.one_of(presets(), stacks()).filter(lambda policy: policy.name != "sliding_window"),
-    to=st.sampled_from(WIRES),
-)
+@pytest.mark.parametrize("preset", sorted({*PRESETS, "stack"} - {"sliding_window"}))
+@settings(quick, max_examples=examples(2))  # of which the first is the shortest there is
+@given(data=st.data(), items=st.sampled_from(WIRES).flatmap(logs), to=st.sampled_from(WIRES))
 async def test_11_requests_begin_alike_between_firings(
-    store: Store, items: list[Payload], policy: Policy, to: Wire
+    store: Store, preset: str, data: st.DataObject, items: list[Payload], to: Wire
 ) -> None:
     """Between two revisions at which a stage becomes visible, each request begins with the items of the one before,
     as long as no call waits for its result: that has to go where the call is. Cache breakpoints move on; see
     test_cache_breakpoints."""
+    policy = data.draw(stacks() if preset == "stack" else presets(preset))
     async with world(store, f"r{next(_names)}", items, time_of(store), cache_breakpoints=False) as here:
         await here.configure(policy)
         before: tuple[object, list[str]] | None = None

@@ -122,8 +122,8 @@ def stages(draw: st.DrawFn, *, native: bool = True) -> Stage:
 
 
 @st.composite
-def presets(draw: st.DrawFn, *, native: bool = True) -> Policy:
-    """A preset with small numbers of its own."""
+def presets(draw: st.DrawFn, *names: str, native: bool = True) -> Policy:
+    """A preset with small numbers of its own: one of `names`, or any."""
     low = draw(st.integers(1, 4))
     high = low + draw(st.integers(1, 8))
     tokens = draw(st.integers(20, 400))
@@ -140,7 +140,7 @@ def presets(draw: st.DrawFn, *, native: bool = True) -> Policy:
         "rolling": {"threshold": high, "keep_last": low},
     }
     assert set(numbers) == set(PRESETS), "every preset is drawn"
-    name = draw(st.sampled_from(sorted(set(numbers) - (set() if native else {"native"}))))
+    name = draw(st.sampled_from(sorted(set(names or numbers) - (set() if native else {"native"}))))
     return PRESETS[name](**numbers[name])
 
 
