@@ -118,6 +118,24 @@ async def test_the_json(database: str, ledger: Store) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("tenant", [("other", 2), ("acme", 1)]),
+        ("user", [("u-2", 2), ("u-1", 1)]),
+        ("purpose", [("digest", 2), ("condense", 1)]),
+    ],
+)
+async def test_groups(database: str, ledger: Store, by: str, expected: list[tuple[str, int]]) -> None:
+    """The most expensive first."""
+    await ledger.note_calls(MINE, None, entries([FAILED]))
+    await ledger.note_calls(THEIRS, None, entries([CALL, CALL]))
+    ran = costs(database, "--by", by, "--json")
+    assert (ran.code, ran.err, ran.json["by"]) == (0, "", by)
+    assert [(one["group"], one["calls"]) for one in ran.json["groups"]] == expected
+    assert shown(costs(database, "--by", by)).splitlines()[1].split()[0] == by
+
+
 async def test_the_table(database: str, ledger: Store) -> None:
     await ledger.note_calls(MINE, None, entries([CALL, CALL]))
     tomorrow = TODAY + DAY  # what is noted now may be noted behind midnight
