@@ -7,6 +7,7 @@ import asyncio
 import gzip
 import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -50,6 +51,19 @@ async def service(memory: Memory) -> AsyncIterator[httpx.AsyncClient]:
         assert (await client.get("/healthz")).status_code == 200
         chat = memory.conversation("c", scope=replace(SCOPE, tenant="local"))
         assert [one.message.text for one in await chat.messages()] == ["hello"]
+
+
+OWN = [(one.method, PREFIX + one.path) for one in OPERATIONS]
+STREAMED = [("GET", HERE), ("GET", f"{PREFIX}/export"), ("POST", f"{PREFIX}/import")]
+
+
+async def test_an_unknown_query_parameter_is_named_with_the_known_ones(service: httpx.AsyncClient) -> None:
+    for method, path in (*OWN, *STREAMED):
+        response = await service.request(method, re.sub(r"{\w+}", "1", path), params={"limt": "1"}, headers=NAMES)
+        assert kind(response) == (422, "InvalidInput"), path
+        assert "there is no query parameter 'limt' here; th" in response.json()["detail"]
+    for path, known in ((HERE, "there are limit, start, stop"), (f"{PREFIX}/conversations/c", "this path has none")):
+        assert str((await service.get(f"{path}?limt=1", headers=NAMES)).json()["detail"]).endswith(known)
 
 
 def appending(text: str) -> bytes:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 
 from hitherto.core.key import KeyAccess, Right, hash_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.errors import Forbidden, InvalidInput, InvalidScope, Unauthorized
-from hitherto.http.operations import AGENT, TENANT, USER, summary_of
+from hitherto.http.operations import AGENT, PREFIX, TENANT, USER, summary_of
 from hitherto.limiter import served_caller
 
 if TYPE_CHECKING:
@@ -89,13 +90,26 @@ class Caller:
 
 
 def needs(right: Right) -> Any:
-    """A dependency of routes: Forbidden for a key without the right, before anything else is looked at."""
+    """A dependency of routes: Forbidden for a key without the right, before anything else is looked at; then
+    InvalidInput for a query parameter that the route does not have. The paths of other systems pass those over."""
 
     async def check(request: Request) -> None:
         caller: Caller = request.scope["caller"]
         caller.check(right)
+        route: APIRoute = request.scope["route"]
+        if route.path.startswith(PREFIX):
+            _check_query(request, sorted(field.alias for field in route.dependant.query_params))
 
     return Depends(check)
+
+
+def _check_query(request: Request, known: list[str]) -> None:
+    for name in request.query_params:
+        if name not in known:
+            raise InvalidInput(
+                f"there is no query parameter {name[:100]!r} here; "
+                + (f"there are {', '.join(known)}" if known else "this path has none")
+            )
 
 
 def route_options(name: str, tag: str, right: Right, text: str) -> dict[str, Any]:

@@ -139,7 +139,7 @@ async def check_sessions(client: httpx.AsyncClient) -> None:
     assert (session["userId"], session["name"]) == ("ana", "Where is order 0?")
     assert (session["summary"], session["summarizedCount"]) == ("They talk of orders.", 4)
     assert (await client.get(PATH)).json() == session
-    page = (await client.get("/api/chat/sessions", params={"limit": 1})).json()
+    page = (await client.get("/api/chat/sessions", params={"limit": 1, "other": 1})).json()
     assert [one["id"] for one in page["sessions"]] == ["other"]
     page = (await client.get("/api/chat/sessions", params={"limit": 1, "cursor": page["next"]})).json()
     assert [one["id"] for one in page["sessions"]] == [SESSION]
