@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,14 +24,15 @@ _LONGEST = 40_000
 
 
 class SentenceTransformersEmbedder(Embedder):
-    """`model` is a name on Hugging Face or a folder. No text leaves the process; the model's files are downloaded once,
-    unless it is a folder.
+    """`model` is a name on Hugging Face, or a folder that begins with "/", "./" or "../": a folder that happens to have
+    the name of a model is never loaded, as a model may have code. No text leaves the process; the model's files are
+    downloaded once, unless it is a folder.
 
     Questions and documents get the prompts in the model's own configuration. With `dimensions`, vectors are cut to that
     length, for models that are trained for it (Matryoshka). `learn` or the first texts load the model, which runs in
     its own thread. Before that, `space` raises ModelUnavailable if the dimensions are neither given nor known for the
     model. Raises InvalidSettings if the package is not installed, and ModelRejected at the first call if there is no
-    such model.
+    such model, or a folder of its name.
     """
 
     def __init__(self, *, model: str, dimensions: int | None = None, batch: int = 32) -> None:
@@ -104,6 +106,7 @@ class SentenceTransformersEmbedder(Embedder):
 
     def _ready(self) -> Any:
         if self._loaded is None:
+            self._check_name()
             package: Any = importlib.import_module(_PACKAGE)
             try:
                 loaded = package.SentenceTransformer(self._model, truncate_dim=self._truncated)
@@ -116,3 +119,15 @@ class SentenceTransformersEmbedder(Embedder):
             self._dimensions = int(loaded.get_sentence_embedding_dimension())
             self._loaded = loaded
         return self._loaded
+
+    def _check_name(self) -> None:
+        """Raises ModelRejected for a name that the package would take for a folder of the working directory. It looks
+        for one without an organization in its own, too."""
+        if self._model.startswith(("./", "../")) or os.path.isabs(self._model):
+            return
+        for name in (self._model, f"sentence-transformers/{self._model}"):
+            if os.path.lexists(name):
+                raise ModelRejected(
+                    f"the model {self._model!r} (HITHERTO_EMBEDDER) would be loaded from {name!r} in the working "
+                    f"directory; if that is meant, write './{name}', else start elsewhere"
+                )

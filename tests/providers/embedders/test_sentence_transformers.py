@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -135,6 +136,24 @@ async def test_faults_are_told_in_our_words():
         with pytest.raises(kind, match=says):
             await embedder.query("Where?")
         await embedder.aclose()
+
+
+async def test_a_folder_is_loaded_only_where_it_is_written_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folders = ("acme/notes", "small", "sentence-transformers/all-MiniLM-L6-v2")
+    for folder in folders:
+        (tmp_path / "here" / folder).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    for name in (*folders, "all-MiniLM-L6-v2", "acme/../small"):
+        embedder = SentenceTransformersEmbedder(model=name)
+        with pytest.raises(ModelRejected, match="in the working directory; if that is meant"):
+            await embedder.query("Where?")
+        await embedder.aclose()
+    assert Loaded == []
+    for name in ("acme/others", "./small", "../here/small", str(tmp_path / "here" / "small")):
+        embedder = SentenceTransformersEmbedder(model=name)
+        await embedder.query("Where?")
+        await embedder.aclose()
+    assert len(Loaded) == 4
 
 
 async def test_closing_twice_is_allowed_and_then_it_is_closed():
