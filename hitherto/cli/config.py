@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from hitherto.addresses import shown_address
 from hitherto.cli import options
-from hitherto.cli.doctor.settings import unknown_variables
+from hitherto.cli.doctor.settings import ignored_variables
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, fitted
 from hitherto.settings import ADDRESSES, Settings
@@ -31,7 +31,7 @@ def config(
     """
     settings, places = Settings.load_with_places()
     values = {name: _shown(name, value) for name, value in settings.model_dump(mode="python").items()}
-    for variable, advice in unknown_variables():
+    for variable, advice in ignored_variables():
         output.warn(f"{variable} is no setting, and is ignored; {advice}")
     listed = sorted(values if not changed else places)
     if as_json:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import rolling, sliding_window
+from hitherto.cli.service.worker import warn_of_ignored_variables
 from hitherto.core.policy.presets import policy_of
 from hitherto.errors import InvalidSettings
 from hitherto.other_systems.settings_aliases import ALIASES, AliasedSettings, settings_of, without_aliases
@@ -259,13 +260,28 @@ class TestCommand:
         assert "pool_size" not in said
 
     def test_a_variable_that_only_looks_like_a_setting(self) -> None:
-        """Those of other systems are known, as `hitherto serve --other-systems` reads them."""
-        ran = bare("config", "--changed", HITHERTO_BUDGT="1", HITHERTO_SUMMARY_ENABLED="true", HITHERTO_TRACEBACK="")
-        assert "HITHERTO_BUDGT is no setting, and is ignored; if HITHERTO_BUDGET is meant, rename it" in " ".join(
-            ran.err.split()
-        )
-        assert "SUMMARY" not in ran.err
-        assert "TRACEBACK" not in ran.err
+        """Or is one of other systems, which `hitherto serve --other-systems` reads."""
+        given = {"HITHERTO_BUDGT": "1", "OPENAI_SUMMARY_MODEL": "gpt", "HITHERTO_TRACEBACK": ""}
+        said = " ".join(bare("config", "--changed", **given).err.split())
+        assert "HITHERTO_BUDGT is no setting, and is ignored; if HITHERTO_BUDGET is meant, rename it" in said
+        assert "OPENAI_SUMMARY_MODEL is no setting, and is ignored; only `hitherto serve --other-systems`" in said
+        assert "TRACEBACK" not in said
+        checks = [one["found"] for one in bare("doctor", "--json", **given).json["checks"] if one["name"] == "settings"]
+        assert [one.partition(" is in the environment")[0] for one in checks] == [
+            "OPENAI_SUMMARY_MODEL",
+            "HITHERTO_BUDGT",
+        ]
+
+    def test_processes_log_such_variables(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setenv("HITHERTO_BUDGT", "1")
+        monkeypatch.setenv("HITHERTO_SUMMARY_THRESHOLD", "9")
+        warn_of_ignored_variables()
+        assert [one.getMessage().partition(" is no setting")[0] for one in caplog.records] == [
+            "HITHERTO_SUMMARY_THRESHOLD",
+            "HITHERTO_BUDGT",
+        ]
 
     def test_a_file_that_cannot_be_used(self) -> None:
         written("bugdet = 1")

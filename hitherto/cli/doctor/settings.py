@@ -22,7 +22,7 @@ from hitherto.ports.models import Completion, Embedder, Model, Reranker, usable
 from hitherto.pricing import listed
 from hitherto.providers.names import NONE, compactor_of, embedder_of, learn, model_of, reranker_of
 from hitherto.settings import Settings, variable, why_unusable
-from hitherto.settings.sources import CONFIG
+from hitherto.settings.sources import CONFIG, environment_values
 from hitherto.watching import watch_of
 
 
@@ -133,16 +133,23 @@ def check_settings(loaded: UsableSettings) -> Iterator[Check]:
             f"the setting {setting} ({loaded.places.get(setting, variable(setting))}) is unusable: {why}",
             "give it a value as in docs/settings.md, or leave it out; until then no process starts",
         )
-    unknown = list(unknown_variables())
-    for one, advice in unknown:
+    ignored = list(ignored_variables())
+    for one, advice in ignored:
         yield warning(name, f"{one} is in the environment, and no setting is called so; it is ignored", advice)
-    if not loaded.broken and not unknown:
+    if not loaded.broken and not ignored:
         names = ", ".join(sorted(loaded.settings.model_fields_set))
         yield ok(name, f"readable; set: {names}" if names else "readable; all are defaults")
 
 
-def unknown_variables() -> Iterator[tuple[str, str]]:
-    """The variables of the environment that only look like settings, and what to do about each."""
+def ignored_variables() -> Iterator[tuple[str, str]]:
+    """The variables of the environment that only look like settings, and those that are settings by their names in
+    other systems, which few commands know; and what to do about each."""
+    for one in sorted(environment_values(ALIASES).values(), key=lambda one: one.where):
+        yield (
+            one.where,
+            "only `hitherto serve --other-systems` and `hitherto agent` know it; set HITHERTO_MODEL, "
+            "HITHERTO_MODEL_BASE_URL or HITHERTO_POLICY instead",
+        )
     known = {*map(variable, Settings.model_fields), *ALIASES.values(), *_OTHER_VARIABLES}
     for one in sorted(map(str.upper, os.environ)):
         if one.startswith(_PREFIX) and one not in known:

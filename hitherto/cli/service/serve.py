@@ -11,7 +11,7 @@ import typer
 from hitherto import logs
 from hitherto.cli import options
 from hitherto.cli.options import LOCAL_TENANT
-from hitherto.cli.service.worker import LogFormat, open_memory, warn_of_ignored_names
+from hitherto.cli.service.worker import LogFormat, open_memory, warn_of_ignored_variables
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput
 from hitherto.other_systems.agent_files import configuration_in, digest_model, tools_in
@@ -95,7 +95,7 @@ def serve(
         settings = kind.load(**given | digest_model(configurations[0], settings.model_dump(exclude_unset=True)))
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
     if not other_systems:
-        warn_of_ignored_names()
+        warn_of_ignored_variables()
     uvloop.run(_serve(settings, listening(settings), configurations, tools, other_systems=other_systems))
 
 

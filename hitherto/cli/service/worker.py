@@ -15,12 +15,11 @@ from psycopg.pq import Ping
 from hitherto import logs
 from hitherto.addresses import shown_address
 from hitherto.cli import options
+from hitherto.cli.doctor.settings import ignored_variables
 from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, InvalidInput
-from hitherto.other_systems.settings_aliases import ALIASES
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
-from hitherto.settings.sources import environment_values
 from hitherto.store.embedded.server import default_data_directory
 from hitherto.store.schema import ping
 from hitherto.watching import serving, watch_of
@@ -65,19 +64,14 @@ def worker(
             "too"
         )
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
-    warn_of_ignored_names()
+    warn_of_ignored_variables()
     asyncio.run(_work(settings, metrics))
 
 
-def warn_of_ignored_names() -> None:
-    """Log a warning if the environment has settings by their names in other systems, of which this command knows
-    none."""
-    if ignored := environment_values(ALIASES):
-        log.warning(
-            "Ignored: %s. Only `hitherto serve --other-systems` and `hitherto agent` know settings by their names in "
-            "other systems; set HITHERTO_MODEL, HITHERTO_MODEL_BASE_URL or HITHERTO_POLICY instead",
-            ", ".join(sorted(one.where for one in ignored.values())),
-        )
+def warn_of_ignored_variables() -> None:
+    """Log a warning for each variable of the environment that looks like a setting and is none."""
+    for one, advice in ignored_variables():
+        log.warning("%s is no setting, and is ignored; %s", one, advice)
 
 
 async def _work(settings: Settings, metrics: str | None) -> None:
