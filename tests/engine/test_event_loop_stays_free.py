@@ -14,6 +14,7 @@ from hitherto import assistant, token_threshold, user
 from hitherto.core.recall.trigger_phrases import TRIGGERS, triggered
 from hitherto.engine.context.recalled import question_of
 from hitherto.providers.scripted import Scripted, items
+from hitherto.tokens import BpeCounter
 from hitherto.wiring import Opening
 from tests.conftest import SCOPE
 
@@ -101,6 +102,23 @@ async def test_what_every_second_message_is_missing_of_is_shown_in_a_thread(watc
     for threads in (views, contexts):
         assert threads
         assert threading.current_thread() not in threads
+
+
+async def test_a_long_message_in_a_new_conversation_is_counted_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, count = set[threading.Thread](), BpeCounter._count
+
+    def counted(self: BpeCounter, text: str) -> int:
+        if len(text) >= len(PASTED):
+            threads.add(threading.current_thread())
+        return count(self, text)
+
+    monkeypatch.setattr(BpeCounter, "_count", counted)
+    async with memory() as opened:
+        await opened.facts(SCOPE).add("Plays chess.", category="hobby")
+        context = await opened.conversation("c", scope=SCOPE).context(PASTED, budget=2_000_000)
+        assert context.manifest.facts is not None
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 @pytest.mark.parametrize("asked", ["{}\n" + PASTED, PASTED + "{}", PASTED + "{}\n"])

@@ -111,7 +111,27 @@ def test_counts_what_tiktoken_counts_in_rules(encoding: Encoding, lines: list[tu
     assert BpeCounter(encoding).count(text) == reference_count(encoding, text)
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@settings(deadline=None)
+@given(
+    text=st.lists(st.one_of(hostile_text, st.sampled_from(["a b", " a", "\nx", "\n/", " \n", "A", "."]))).map("".join)
+)
+def test_counts_the_same_in_pieces(encoding: Encoding, text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counters, "_PIECE", 2)
+        assert "".join(counters._pieces(text)) == text
+        assert BpeCounter(encoding)._count(text) == reference_count(encoding, text)
+
+
+def test_long_texts_are_counted_in_pieces() -> None:
+    for text in ("some words of " * 500_000, "EVERY LINE ÉTÉ\n" * 500_000):
+        pieces = list(counters._pieces(text))
+        assert max(map(len, pieces)) <= 2 * counters._PIECE
+        assert "".join(pieces) == text
+
+
 @pytest.mark.parametrize("symbol", RULES)
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_long_rules_are_not_what_takes_the_time(
     encoding: Encoding, symbol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,7 +95,7 @@ class ContextBuilder:
             options = recall or (RecallOptions(other_conversations=False) if used.recall else None)
             crossing = self.handle.crossing(head, asked, defaults)
             of_this = options is not None and not options.other_conversations
-            complete = of_this and _shows_all(shown, head, request)
+            complete = of_this and await aside(request.size, _shows_all, shown, head, request)
             now = None if complete else options
             queries = await self._recall_queries(request, used, shown, head, recall=now, crossing=crossing)
             if queries or options is not None or used.recalls:
@@ -213,7 +213,7 @@ class ContextBuilder:
         none, or none fits. Adds "embedder" to `missing` where the vector to choose them by is unavailable."""
         if known is None or not len(known.ids):
             return None
-        room = share_of(self.handle, request, shown)
+        room = await aside(request.size, share_of, self.handle, request, shown)
         every = all_of(self.handle, known, request, room)
         if every is not None or room <= 0:
             return every
