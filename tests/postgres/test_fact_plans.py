@@ -154,7 +154,7 @@ CASES = {
     "facts that no conversation says": bound("facts_said_in", {**LISTED, "conversation": "none"}, 0, 5),
     "fact": bound("fact", ONE, 1, 3),
     "fact that is shared": bound("fact", {**ONE, "id": 4007}, 1, 5),
-    "evidence": bound("evidence", {**SCOPE, "ids": [7]}, 1, 3),
+    "evidence": bound("evidence", {**SCOPE, "ids": [7], "most_evidence": 100}, 1, 3),
     "fact_history": bound("fact_history", {**ONE, "after": 0, "limit": 100}, 3, 4),
     "fact_versions": bound("fact_versions", {**SCOPE, "ids": [7, 4007], "versions": [2, 2]}, 2, 2 * 8),
     "hold_subject_of_fact": bound("hold_subject_of_fact", ONE, 1, 3),

@@ -25,6 +25,9 @@ LONGEST_FACT = 500
 MOST_MEMBERS = 10_000
 """Members of a subject."""
 
+MOST_EVIDENCE = 100
+"""The most messages that are named of those that say a fact."""
+
 LONGEST_CATEGORY = 50
 """Characters of a category."""
 
@@ -92,9 +95,10 @@ class Fact:
 
     `confidence` is from 0 to 1; a fact that a person added, edited or confirmed has 1 and is `confirmed`. `repeated`
     counts how often it was said again. `version` grows with every change of what it says or of who sees it. `evidence`
-    are the messages that say it, oldest first; it is empty for a fact that was added by hand, and once its conversation
-    is deleted. From `ended_at` on the fact no longer holds; `superseded_by` is the fact that took its place, as long as
-    that exists. `metadata` is JSON text; its "category" is the category that was given, if that is not a defined one.
+    are the messages that say it, oldest first, of many the first 100; it is empty for a fact that was added by hand,
+    and once its conversation is deleted. From `ended_at` on the fact no longer holds; `superseded_by` is the fact that
+    took its place, as long as that exists. `metadata` is JSON text; its "category" is the category that was given, if
+    that is not a defined one.
 
     To anybody but the owner `evidence` is empty, and `confidence`, `confirmed` and `repeated` are None (a store always
     gives these three).

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 
 from hitherto.core.facts.change import check_change, no_such_fact
-from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, NewFact, Subject, Visibility
+from hitherto.core.facts.fact import MOST_EVIDENCE, Fact, FactAction, FactEvent, FactState, NewFact, Subject, Visibility
 from hitherto.core.facts.queries import (
     AddedFact,
     CurrentFacts,
@@ -242,7 +242,7 @@ class FactStore(Part):
                     if goes:
                         await connection.execute(SQL["unindex_fact"], about)
                     found = await connection.execute(SQL["fact"], about)
-                    evidence = await connection.execute(SQL["evidence"], {**about, "ids": [id]})
+                    evidence = await connection.execute(SQL["evidence"], {**about, **_evidence_of([id])})
                     await connection.execute("commit")
                 return rows.facts_from(await found.fetchall(), await evidence.fetchall())[0]
 
@@ -252,8 +252,13 @@ class FactStore(Part):
         own = [row[0] for row in found if row[1] == scope.user]
         evidence: Sequence[Row] = ()
         if own:
-            evidence = await self._all(SQL["evidence"], {"tenant": scope.tenant, "user": scope.user, "ids": own})
+            values = {"tenant": scope.tenant, "user": scope.user, **_evidence_of(own)}
+            evidence = await self._all(SQL["evidence"], values)
         return rows.facts_from(found, evidence)
+
+
+def _evidence_of(facts: list[int]) -> dict[str, Any]:
+    return {"ids": facts, "most_evidence": MOST_EVIDENCE}
 
 
 def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:

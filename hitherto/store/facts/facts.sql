@@ -214,11 +214,12 @@ from (
 ) f;
 
 -- name: evidence
--- The messages that say some of the user's own facts.
+-- The messages that say some of the user's own facts, of each the first `most_evidence`.
 select e.fact, c.id, e.seq, e.said_at
 from unnest(%(ids)s::bigint[]) as i (id)
 cross join lateral (
-    select * from hitherto.fact_evidence e where e.tenant = %(tenant)s and e.fact = i.id and not e.retracted offset 0
+    select * from hitherto.fact_evidence e where e.tenant = %(tenant)s and e.fact = i.id and not e.retracted
+    order by e.said_at, e.conversation, e.seq limit %(most_evidence)s
 ) e
 cross join lateral (
     select id from hitherto.conversation c

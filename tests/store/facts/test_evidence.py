@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hitherto.core.facts.fact import RepeatedFact
+from hitherto.core.facts.fact import MOST_EVIDENCE, RepeatedFact
 from hitherto.core.scope import THE_USER
 from hitherto.store.store import Store
 from tests.store.facts.samples import (
@@ -44,6 +44,12 @@ class TestFactEvidence:
         assert await said(store, made) == [("d", 0), ("c", 0), ("d", 1), ("c", 1)]
         times = [one.said_at for one in (await fact_of(store, made)).evidence]
         assert times == sorted(times)
+
+    async def test_of_much_evidence_the_first_is_shown(self, store: Store) -> None:
+        said_often = range(MOST_EVIDENCE + 20)
+        await write(store, "c", *(user("I swim.") for _ in said_often))
+        (made,) = await learn(store, "c", new("Swims.", *said_often))
+        assert await said(store, made) == [("c", seq) for seq in range(MOST_EVIDENCE)]
 
     async def test_evidence_tells_when_it_was_said(self, store: Store) -> None:
         """Not when it was appended: an import has its dates."""
