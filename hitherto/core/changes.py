@@ -38,7 +38,7 @@ class Changes:
     outcomes: tuple[DigestOutcome, ...] = ()
     erase: Ranges = ()
     rewritten: tuple[RewrittenDigest, ...] = ()
-    retract: tuple[int, ...] = ()
+    retract: Ranges = ()
     supersede: tuple[int, ...] = ()
     calls: tuple[ModelCall, ...] = ()
     learned: LearnedFacts | None = None

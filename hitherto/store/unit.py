@@ -258,7 +258,7 @@ class Unit:
     async def _write_calls(self, changes: Changes) -> None:
         """Write which calls have been made or answered, or are in messages that are not shown any more."""
         connection, at, after, before = self._connection, self._at, changes.head, self.head.open_calls
-        gone = joined([*ranges(changes.retract), *changes.erase]) if changes.retract or changes.erase else ()
+        gone = joined([*changes.retract, *changes.erase])
         if gone:
             await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(gone)})
         closed = [heads.call_hash(call) for call in before if call not in after.open_calls]
@@ -275,7 +275,7 @@ class Unit:
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
             retracted = heads.retracted_with(self._row, changes.retract, rev)
-            values = {**at, "ranges": rows.multirange(ranges(changes.retract)), "rev": rev}
+            values = {**at, "ranges": rows.multirange(changes.retract), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
         if changes.supersede:

@@ -20,6 +20,7 @@ from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import OTHER, FactState, LearnedFacts, RepeatedFact
 from hitherto.core.facts.queries import MOST_SHARED, FactFilter
 from hitherto.core.log.append import extended
+from hitherto.core.log.ranges import ranges
 from hitherto.core.scope import THE_USER
 from hitherto.errors import InvalidFact, NotFound
 from hitherto.other_systems.views import create_views
@@ -179,7 +180,7 @@ class Crowd:
             tail = await unit.tail(3)
             if tail:
                 head = replace(unit.head, rev=unit.head.rev + 1)
-                await unit.commit(Changes(head=head, retract=tuple(one.seq for one in tail)))
+                await unit.commit(Changes(head=head, retract=ranges(one.seq for one in tail)))
 
     async def _erase(self, store: Store) -> None:
         name, _ = self._name()

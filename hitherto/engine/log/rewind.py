@@ -15,6 +15,7 @@ from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import REPLACED, Head, HeadWithCalls
 from hitherto.core.log.message import RESPONSES, Logged, Payload
+from hitherto.core.log.ranges import ranges
 from hitherto.core.log.tail import covers, ending, without_from
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import layout_of
@@ -110,7 +111,7 @@ class Rewinder:
         await unit.commit(
             Changes(
                 head=after,
-                retract=tuple(one.seq for one in taken),
+                retract=ranges(one.seq for one in taken),
                 supersede=tuple(row.id for row in gone),
                 outcomes=tuple(
                     DigestOutcome(digest=one.id, superseded=True, error="a message of its range was taken back")

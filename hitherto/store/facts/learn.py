@@ -10,7 +10,6 @@ from psycopg import AsyncConnection
 from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import LearnedFacts
 from hitherto.core.log.message import storable
-from hitherto.core.log.ranges import ranges
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.store.facts import rows
 from hitherto.store.sql import SQL
@@ -34,7 +33,7 @@ async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], chang
     of them.)
     """
     learned = changes.learned or _NOTHING
-    taken = (*changes.erase, *ranges(changes.retract))
+    taken = (*changes.erase, *changes.retract)
     about = {**at, "subject": learned.subject}
     something = bool(learned.facts or learned.repeated)
     if something:
@@ -100,7 +99,7 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
         if fact.supersedes or values["single_valued"]:
             await connection.execute(SQL["supersede_facts"], values)
     if changes.retract:
-        back = {**at, **_bounds(ranges(changes.retract))}
+        back = {**at, **_bounds(changes.retract)}
         await connection.execute(SQL["withdraw_facts"], back)
         await connection.execute(SQL["restore_replaced"], back)
     if changes.erase:

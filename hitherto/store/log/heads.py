@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import itemgetter
@@ -25,7 +25,7 @@ from hitherto.core.log.head import (
     StandingSummary,
 )
 from hitherto.core.log.message import Sums
-from hitherto.core.log.ranges import joined, ranges
+from hitherto.core.log.ranges import Ranges, joined, without
 from hitherto.errors import InvalidInput
 from hitherto.frozen import build
 from hitherto.store.rows import integers
@@ -129,12 +129,12 @@ def _running(found: dict[str, Any]) -> RunningDigest:
     return RunningDigest(**found, created_at=created_at, action=action)
 
 
-def retracted_with(row: Any, seqs: Iterable[int], rev: int) -> str:
-    """The new value of the column `retracted`, after `seqs` were retracted at `rev`: JSON, [first, last, rev] each,
+def retracted_with(row: Any, retract: Ranges, rev: int) -> str:
+    """The new value of the column `retracted`, after these were retracted at `rev`: JSON, [first, last, rev] each,
     ascending. Raises InvalidInput for more than MOST_RETRACTED."""
     before: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
-    gone = {seq for first, last, _ in before for seq in range(first, last + 1)}
-    now = ((first, last, rev) for first, last in ranges(seq for seq in seqs if seq not in gone))
+    gone = joined((first, last) for first, last, _ in before)
+    now = ((first, last, rev) for first, last in without(retract, gone))
     after = sorted([*before, *now])
     if len(after) > MOST_RETRACTED:
         raise InvalidInput(

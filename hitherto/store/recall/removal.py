@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from hitherto.core.changes import Changes
-from hitherto.core.log.ranges import Ranges, ranges
+from hitherto.core.log.ranges import Ranges
 from hitherto.store.facts.learn import ends_facts, hold_facts, hold_facts_of
 from hitherto.store.rows import multirange
 from hitherto.store.sql import SQL
@@ -38,7 +38,7 @@ def going(changes: Changes, *, view_start: int) -> Removal:
     return Removal(
         ranges=(
             *changes.erase,
-            *ranges(changes.retract),
+            *changes.retract,
             *([(view_start, after - 1)] if after > view_start else []),
         ),
         digests=(*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded)),

@@ -9,6 +9,7 @@ from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, DigestOutcome, NewDigest, Status
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Kind, Logged, Role, Sums
+from hitherto.core.log.ranges import ranges
 from hitherto.store.store import Store
 from tests.store.samples import SCOPE, log_of
 
@@ -125,7 +126,7 @@ async def take_back(store: Store, name: str, count: int = 1) -> list[int]:
         await unit.commit(
             Changes(
                 head=after,
-                retract=tuple(gone),
+                retract=ranges(gone),
                 supersede=tuple(row.id for row in resting if row.status is Status.COMPLETED),
                 outcomes=tuple(
                     DigestOutcome(digest=one.id, superseded=True) for one in head.running if one.end >= gone[0]

@@ -55,7 +55,7 @@ async def digested(store: Store, name: str) -> None:
     outcome = DigestOutcome(digest=made, items=(Item("They talk.", ((0, 3),)),), text="They talk.", tokens=3)
     await write(store, name, outcomes=[outcome])
     async with store.write(SCOPE, name) as unit:
-        await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=(5,)))
+        await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=((5, 5),)))
 
 
 class TestExport:

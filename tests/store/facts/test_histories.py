@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hitherto.core.changes import Changes
 from hitherto.core.facts.fact import FactAction, FactState, NewFact, RepeatedFact, Subject, Visibility
 from hitherto.core.facts.queries import FactChange
+from hitherto.core.log.ranges import ranges
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.store.store import Store
@@ -169,7 +170,7 @@ class World(Facts):
     async def _take_back(self, name: str, scope: Scope, number: int) -> None:
         async with self.store.write(scope, name) as unit:
             seqs = tuple(one.seq for one in await unit.tail(number))
-            await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=seqs))
+            await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=ranges(seqs)))
         gone = {(name, self.begun[name], seq) for seq in seqs}
         self.take_back(gone)
 

@@ -183,7 +183,7 @@ class TestListing:
         assert await title(store) == ""
         await write(store, "c", user("Taken back."), assistant(), user("Shown."))
         async with store.write(SCOPE, "c") as unit:
-            await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=(2,)))
+            await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=((2, 2),)))
         assert await title(store) == "Shown."
 
     async def test_scopes_and_what_is_kept_of_each(self, store: Store) -> None:

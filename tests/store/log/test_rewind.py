@@ -47,7 +47,7 @@ class TestRetraction:
         await write(store, "c", *dialogue(2))
         await take_back(store, "c")
         async with store.write(SCOPE, "c") as unit:
-            await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=(2, 3)))
+            await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=((2, 3),)))
         assert [one.retracted_rev for one in await log_of(store, "c")] == [None, None, 3, 2]
         assert (await head_of(store, "c")).retracted == ((2, 3),)
         past = await store.head(SCOPE, "c", at=2)
