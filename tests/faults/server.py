@@ -12,7 +12,7 @@ from psycopg.pq import Ping
 
 from hitherto.store import schema
 from hitherto.store.connections import row_security
-from hitherto.store.embedded import cluster, files
+from hitherto.store.embedded import cluster
 from hitherto.store.embedded.server import SERVICE, EmbeddedServer
 from tests.faults.waiting import until
 
@@ -47,8 +47,7 @@ class Server:
     async def start_closed(self) -> None:
         """Start it as a server that takes no connections, as one that recovers does, until `take_connections`."""
         (self._directory / "data" / "standby.signal").touch()
-        with files.opened(self._directory) as folder:
-            named = f"cluster_name={cluster.mark(folder)}"  # so that it is known as its server, and stopped
+        named = f"cluster_name={cluster.mark(self._directory)}"  # so that it is known as its server, and stopped
         port = conninfo_to_dict(self.url)["port"]
         options = f"-k . -c listen_addresses= -p {port} -c hot_standby=off -c {named}"
         await asyncio.to_thread(self._pg_ctl, "start", "-W", "-l", "log", "-o", options)

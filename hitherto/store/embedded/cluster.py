@@ -26,7 +26,7 @@ from psycopg.conninfo import make_conninfo
 
 from hitherto.errors import EmbeddedServerError
 from hitherto.store.embedded import files
-from hitherto.store.embedded.files import OTHERWISE, Folder, account_of, grant_access
+from hitherto.store.embedded.files import OTHERWISE, grant_access, server_account
 
 PATIENCE: Final = 60.0
 """Seconds that the server gets for a recovery after a crash, or for a stop."""
@@ -72,14 +72,13 @@ def check_length(directory: Path) -> None:
 
 def check(directory: Path) -> None:
     """Raises EmbeddedServerError for a directory that holds the data of another PostgreSQL server or version."""
-    with files.opened(directory) as folder:
-        if files.exists(folder, "PG_VERSION"):
-            raise EmbeddedServerError(
-                f"{directory} is the data directory of another PostgreSQL server. Give an empty one, {OTHERWISE}"
-            )
+    if (directory / "PG_VERSION").exists():
+        raise EmbeddedServerError(
+            f"{directory} is the data directory of another PostgreSQL server. Give an empty one, {OTHERWISE}"
+        )
     found = str(_MAJOR)
-    with contextlib.suppress(FileNotFoundError), files.opened(directory / "data") as data:
-        found = files.end_of(data, "PG_VERSION").strip()
+    with contextlib.suppress(FileNotFoundError):
+        found = files.end_of(directory / "data" / "PG_VERSION").strip()
     if found != str(_MAJOR):
         raise EmbeddedServerError(
             f"{directory} holds data of PostgreSQL {found}, and this is PostgreSQL {_MAJOR}. Carry it over with "
@@ -89,26 +88,24 @@ def check(directory: Path) -> None:
 
 def ensure_data(directory: Path) -> None:
     """Makes `data` in `directory`, unless it is there. It appears whole, by a rename of `data.new`."""
-    with files.opened(directory) as folder:
-        if files.exists(folder, "data"):
-            return
-        # An interrupted attempt may have left an initdb at work. Its children end when it does, but write until then.
-        kill(directory)
-        deadline = time.monotonic() + PATIENCE
-        while files.exists(folder, "data.new") and time.monotonic() < deadline:
-            shutil.rmtree("data.new", ignore_errors=True, dir_fd=folder.descriptor)
-        files.make_folder(folder, "data.new", account_of(folder))
-        named = ("-c", f"cluster_name={mark(folder)}")
-        if complaint := _run("initdb", *INITDB, *named, directory=directory, data="data.new"):
-            raise EmbeddedServerError(
-                f"PostgreSQL cannot set up {directory}: {complaint}. Put that right, give another directory, "
-                f"{OTHERWISE}"
-            )
-        os.rename("data.new", "data", src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
-        parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder.descriptor)
-        os.fsync(folder.descriptor)
-        os.fsync(parent)
-        os.close(parent)
+    if (directory / "data").exists():
+        return
+    # An interrupted attempt may have left an initdb at work. Its children end when it does, but write until then.
+    kill(directory)
+    new, deadline = directory / "data.new", time.monotonic() + PATIENCE
+    while new.exists() and time.monotonic() < deadline:
+        shutil.rmtree(new, ignore_errors=True)
+    files.make_for_account(new)
+    named = ("-c", f"cluster_name={mark(directory)}")
+    if complaint := _run("initdb", *INITDB, *named, directory=directory, data=new.name):
+        raise EmbeddedServerError(
+            f"PostgreSQL cannot set up {directory}: {complaint}. Put that right, give another directory, {OTHERWISE}"
+        )
+    new.rename(directory / "data")
+    for folder in (directory, directory.parent):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        os.fsync(descriptor)
+        os.close(descriptor)
 
 
 def answers(directory: Path) -> bool:
@@ -118,8 +115,7 @@ def answers(directory: Path) -> bool:
 
 def ensure_running(directory: Path) -> None:
     """Returns when the server of `directory` accepts connections, after starting it if it was not there."""
-    with files.opened(directory) as folder:
-        options = " ".join([*ADDRESS, *QUIET, "-c", f"cluster_name={mark(folder)}"])
+    options = " ".join([*ADDRESS, *QUIET, "-c", f"cluster_name={mark(directory)}"])
     failures, deadline = 0, time.monotonic() + PATIENCE
     while (answer := _ping(directory)) != pq.Ping.OK:
         if time.monotonic() > deadline:
@@ -132,10 +128,8 @@ def ensure_running(directory: Path) -> None:
             continue
         # No process is left: a pid in these files is an unrelated process's by now, because of which PostgreSQL would
         # not start.
-        with files.opened(directory / "data") as data:
-            for stale in ("postmaster.pid", _SOCKET, f"{_SOCKET}.lock"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(stale, dir_fd=data.descriptor)
+        for stale in ("postmaster.pid", _SOCKET, f"{_SOCKET}.lock"):
+            (directory / "data" / stale).unlink(missing_ok=True)
         start = ("start", "-w", "-t", f"{PATIENCE:.0f}", "-l", "log", "-o", options)
         if complaint := _run("pg_ctl", *start, directory=directory, data="data"):
             failures += 1
@@ -175,8 +169,7 @@ def server_processes(directory: Path) -> list[psutil.Process]:
     They are known by their mark and their account: anybody's processes can bear the mark. A pid proves nothing,
     since it may be reused; a working directory would, but root in a container may not see it.
     """
-    with files.opened(directory) as folder:
-        its_mark, account = mark(folder), account_of(folder)
+    its_mark, account = mark(directory), server_account()
     uid, found = account[0] if account else os.geteuid(), list[psutil.Process]()
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error):
@@ -195,21 +188,19 @@ def log(directory: Path) -> str:
     """Returns where the log of the server of `directory` is, and how it ends."""
     path = directory / "data" / "log"
     try:
-        with files.opened(path.parent) as data:
-            return f"{path} (at its end: {' / '.join(files.end_of(data, path.name).splitlines()[-3:])})"
+        return f"{path} (at its end: {' / '.join(files.end_of(path).splitlines()[-3:])})"
     except OSError as error:
         return f"{path} (not readable: {error.strerror})"
-    except EmbeddedServerError as error:
-        return f"{path} (not read: {error})"
 
 
 def _ping(directory: Path) -> pq.Ping:
     return pq.Ping(pq.PGconn.ping(make_conninfo(url("postgres", directory), connect_timeout=2).encode()))
 
 
-def mark(folder: Folder) -> str:
+def mark(directory: Path) -> str:
     """Returns the `cluster_name` for the server of a directory, which every process of it shows."""
-    return f"hitherto:{folder.status.st_dev:x}:{folder.status.st_ino:x}."
+    status = directory.stat()
+    return f"hitherto:{status.st_dev:x}:{status.st_ino:x}."
 
 
 def _run(program: str, *arguments: str, directory: Path, data: str) -> str:
@@ -220,7 +211,7 @@ def _run(program: str, *arguments: str, directory: Path, data: str) -> str:
     folder, given = programs(), as_account(directory, data)
     try:
         done = subprocess.run(  # noqa: S603 (our own arguments, and the shell is told nothing but where to go)
-            # The shell changes the directory, as the account: root could be led to where the account may not go.
+            # The shell changes the directory, as the account.
             ["/bin/sh", "-c", _IN_DATA, folder / program, *arguments],
             **given,
             stdin=subprocess.DEVNULL,
@@ -241,10 +232,8 @@ def _run(program: str, *arguments: str, directory: Path, data: str) -> str:
 def as_account(directory: Path, data: str = "data") -> dict[str, Any]:
     """Returns the options of `subprocess` for a program that works on the folder `data` of `directory`: it runs as the
     account of that server, which can reach the directory and PostgreSQL's programs from now on."""
-    with files.way(directory) as way:
-        account = account_of(way[-1])
-        if account is not None:
-            grant_access(account, way, programs())
+    if account := server_account():
+        grant_access(account, directory, programs())
     handed_on = {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
     return {
         "cwd": "/",

@@ -72,11 +72,10 @@ class EmbeddedServer:
     `kill -9` of the last one the server stays up, and the next one adopts it. Whatever was killed, the next
     start recovers what was committed. Only processes of the same account, and root's, can connect.
 
-    Run by root, the server runs as the owner of the directory or, where that is root, as the system account
-    `hitherto`, which is made if need be. All folders on the way to the directory must belong to root or to its
-    owner. Those, and those of PostgreSQL's programs, that this account cannot pass become passable (o+x, not
-    listable) for everyone, programs that it cannot read become readable, and nothing else changes.
-    `default_data_directory` needs nothing of the kind.
+    Run by root, the server runs as the system account `hitherto`, which is made if need be. No folder on the way to
+    the directory may belong to another account. Those folders, and those of PostgreSQL's programs, that the server's
+    account cannot pass become passable (o+x, not listable) for everyone, programs that it cannot read become readable,
+    and nothing else changes. `default_data_directory` needs nothing of the kind.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -222,7 +221,7 @@ def _own_use(directory: Path) -> _Use:
         os.close(use.clients)  # the parent has it still; here it would only look like one more client
         use = None
     if use is None:
-        use = _uses[directory] = _Use(_open_lock(directory, "clients"), os.getpid())
+        use = _uses[directory] = _Use(files.open_lock(directory / "clients"), os.getpid())
         files.try_lock(use.clients, shared=True)
     return use
 
@@ -242,7 +241,7 @@ def _release(directory: Path, use: _Use) -> None:
 @contextlib.contextmanager
 def _gate(directory: Path) -> Generator[None]:
     """Lets in one thread of one process at a time: the one that starts, adopts or stops the server."""
-    lock = _open_lock(directory, "lock")
+    lock = files.open_lock(directory / "lock")
     deadline = time.monotonic() + 2 * PATIENCE
     try:
         while not files.try_lock(lock):
@@ -255,11 +254,6 @@ def _gate(directory: Path) -> Generator[None]:
         yield
     finally:
         files.unlock(lock)
-
-
-def _open_lock(directory: Path, name: str) -> int:
-    with files.opened(directory) as folder:
-        return files.open_lock(folder, name)
 
 
 def ensure_role_and_database(directory: Path) -> None:

@@ -35,7 +35,7 @@ from psycopg.pq import ExecStatus, PGconn, abc
 from hitherto.errors import EmbeddedServerError
 from hitherto.store import schema
 from hitherto.store.embedded import cluster, files, server
-from hitherto.store.embedded.files import OTHERWISE, account_of
+from hitherto.store.embedded.files import OTHERWISE, server_account
 from hitherto.uninterrupted import uninterrupted
 
 POOL_SIZE: Final = 4
@@ -319,10 +319,9 @@ def _problem_of(base: Path, room: int) -> str:
         return "is not there, or not to be written to"
     if files.is_root():
         # The server's account must be able to reach its folder, and to remove it.
-        with files.way(base) as way:
-            for_all = way[-1].status.st_mode & 0o1777 == 0o1777
-            if not for_all or any(folder.status.st_uid != 0 for folder in way):
-                return "is not root's folder for all users"
+        for_all = base.stat().st_mode & 0o1777 == 0o1777
+        if not for_all or any(folder.stat().st_uid != 0 for folder in (base, *base.parents)):
+            return "is not root's folder for all users"
     try:
         cluster.check_length(base / f"{PREFIX}01234567")
     except EmbeddedServerError:
@@ -336,20 +335,17 @@ def _make_folder(base: Path) -> tuple[Path, int]:
     while True:
         # Before it has a lock that is held, others may take it for abandoned, and remove it.
         with suppress(FileExistsError, FileNotFoundError):
-            name = PREFIX + secrets.token_hex(4)
-            with files.opened(base) as parent:
-                files.make_folder(parent, name, account_of(parent))
-            with files.opened(base / name) as folder:
-                lock = files.open_lock(folder, "lock")
+            folder = base / (PREFIX + secrets.token_hex(4))
+            files.make_for_account(folder)
+            lock = files.open_lock(folder / "lock")
             if files.try_lock(lock) and os.fstat(lock).st_nlink > 0:
-                return base / name, lock
+                return folder, lock
             os.close(lock)
 
 
 def _remove_abandoned(base: Path) -> None:
     """Removes the folders of servers in `base` that no process holds, after an end to the servers."""
-    with files.opened(base) as parent:
-        account = account_of(parent)
+    account = server_account()
     for path in base.glob(PREFIX + "[0-9a-f]" * 8):
         with suppress(OSError, EmbeddedServerError):
             status = path.lstat()
@@ -358,11 +354,10 @@ def _remove_abandoned(base: Path) -> None:
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    with files.opened(path) as folder:
-        if not files.exists(folder, "lock"):
-            os.rmdir(path)  # if there is something in it, it is not ours
-            return
-        lock = files.open_file(folder, "lock", os.O_RDWR)
+    if not (path / "lock").exists():
+        path.rmdir()  # if there is something in it, it is not ours
+        return
+    lock = os.open(path / "lock", os.O_RDWR | os.O_NOFOLLOW)
     try:
         if files.try_lock(lock):
             cluster.shut_down(path)
@@ -377,8 +372,7 @@ def _remove_if_abandoned(path: Path) -> None:
 def _run(folder: Path, *, pipe: int, lock: int) -> None:
     """Begins to make the cluster and to run the server."""
     programs = cluster.programs()
-    with files.opened(folder) as opened:
-        named = ("-c", f"cluster_name={cluster.mark(opened)}")
+    named = ("-c", f"cluster_name={cluster.mark(folder)}")
     initdb = [programs / "initdb", *cluster.INITDB, "--no-sync", "--no-data-checksums", "--wal-segsize=1", *named]
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     postgres = [programs / "postgres", "-D", folder / "data", *cluster.ADDRESS, *cluster.QUIET, *named, *settings]
@@ -398,12 +392,11 @@ def _wait_until_it_answers(folder: Path) -> None:
     """Raises EmbeddedServerError if the server ends instead, or takes too long."""
     deadline = time.monotonic() + cluster.PATIENCE
     while not cluster.answers(folder):
-        with files.opened(folder) as opened:
-            ended = files.exists(opened, "ended")
-            if ended or time.monotonic() > deadline:
-                what = "ended" if ended else f"has not answered for {cluster.PATIENCE:.0f} seconds"
-                said = " / ".join(files.end_of(opened, "log").splitlines()[-3:])
-                raise EmbeddedServerError(f"{_CANNOT}: its PostgreSQL server {what}, and said: {said}. {_ADVICE}")
+        ended = (folder / "ended").exists()
+        if ended or time.monotonic() > deadline:
+            what = "ended" if ended else f"has not answered for {cluster.PATIENCE:.0f} seconds"
+            said = " / ".join(files.end_of(folder / "log").splitlines()[-3:])
+            raise EmbeddedServerError(f"{_CANNOT}: its PostgreSQL server {what}, and said: {said}. {_ADVICE}")
         time.sleep(0.01)
 
 
