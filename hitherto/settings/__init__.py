@@ -66,7 +66,7 @@ class Settings(
             first = error.errors(include_input=False)[0]
             name = ".".join(str(part) for part in first["loc"])
             where = values[name].where if name in values and values[name].level else variable(name)
-            raise InvalidSettings(f"the setting {name} ({where}) is unusable: {why_unusable(first['msg'])}") from error
+            raise InvalidSettings(f"the setting {name} ({where}) is unusable: {_why_unusable(first['msg'])}") from error
         return found, {name: one.where for name, one in values.items()}
 
     @classmethod
@@ -94,7 +94,7 @@ def variable(name: str) -> str:
     return f"HITHERTO_{name.upper()}"
 
 
-def why_unusable(said: str) -> str:
+def _why_unusable(said: str) -> str:
     """What Pydantic says of a value, in Hitherto's words."""
     found = re.match(r"(?:Input|String) should (.*?)(?:, (?:unable|invalid|unexpected)\b.*)?$", said)
     why = said.removeprefix("Value error, ") if found is None else f"it should {found[1]}"

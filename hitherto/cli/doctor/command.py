@@ -10,6 +10,7 @@ import typer
 from hitherto.cli import options
 from hitherto.cli.doctor.settings import Check, CheckState
 from hitherto.cli.terminal import output
+from hitherto.errors import InvalidSettings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,9 +43,15 @@ def doctor(database: options.Database = None, as_json: options.Json = False) -> 
 
 async def _checks(database: str | None) -> list[Check]:
     from hitherto.cli.doctor import settings
-    from hitherto.cli.doctor.database import check_database
+    from hitherto.cli.doctor.database import REST, check_database
+    from hitherto.settings import Settings
 
-    loaded = settings.usable_settings(database=database)
+    try:
+        loaded = Settings.load(database=database)
+    except InvalidSettings as error:
+        others = ("database", *REST, "model", "compactor", "embedder", "reranker", "prices")
+        skipped = [settings.skipped(name, "not looked at: see settings") for name in others]
+        return [settings.failed("settings", error), *skipped]
     embedder, space = await settings.check_embedder(loaded)
     return [
         *settings.check_settings(loaded),
@@ -54,8 +61,6 @@ async def _checks(database: str | None) -> list[Check]:
         embedder,
         await settings.check_reranker(loaded),
         settings.check_prices(loaded),
-        settings.check_ceilings(loaded),
-        settings.check_tracing(loaded),
     ]
 
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hitherto.cli.doctor.settings import Check, CheckState, UsableSettings, failed, ok, skipped, warning
+from hitherto.cli.doctor.settings import Check, CheckState, failed, ok, skipped, warning
 from hitherto.core.digests.digest import Backlog, Needs
 from hitherto.core.recall.vectors import Space
 from hitherto.errors import NotFound, StoreError
@@ -31,31 +31,29 @@ _BACKLOG = 1_000
 _LOOKED_AT = 1_000
 """So many waiting digests are looked at for what their maker must have."""
 
-_REST = ("schema", "row_security", "queue", "index")
+REST = ("schema", "row_security", "queue", "index")
 
 
-async def check_database(loaded: UsableSettings, space: Space | None) -> list[Check]:
-    """The checks `database` and those of `_REST`, of which the last is of vectors in `space`, if known."""
+async def check_database(settings: Settings, space: Space | None) -> list[Check]:
+    """The checks `database` and those of `REST`, of which the last is of vectors in `space`, if known."""
     name = "database"
-    if skip := loaded.skipped(name):
-        return [skip, *(skipped(check, "not looked at: see database") for check in _REST)]
-    if loaded.settings.database == IN_MEMORY:
-        rest = [skipped(check, "nothing to be looked at: memory: is new each time") for check in _REST]
+    if settings.database == IN_MEMORY:
+        rest = [skipped(check, "nothing to be looked at: memory: is new each time") for check in REST]
         return [await _throwaway(), *rest]
     async with AsyncExitStack() as opened:
         try:
-            url, home = await _address(loaded.settings, opened)
-            examined = await examine(url, patience=loaded.settings.database_timeout)
+            url, home = await _address(settings, opened)
+            examined = await examine(url, patience=settings.database_timeout)
         except NotFound as error:
             none = ok(name, f"{error}; the first program that opens it sets it up, and so does: hitherto migrate")
-            return [none, *(skipped(check, "not looked at: no database yet") for check in _REST)]
+            return [none, *(skipped(check, "not looked at: no database yet") for check in REST)]
         except StoreError as error:
-            return [failed(name, error), *(skipped(check, "not looked at: no database") for check in _REST)]
+            return [failed(name, error), *(skipped(check, "not looked at: no database") for check in REST)]
         checks = [_server(examined, home), _schema(examined)]
         if not examined.current or not examined.usable or examined.lacking:
-            return [*checks, *(skipped(check, "not looked at: see schema") for check in _REST[1:])]
-        checks.append(_row_security(examined, loaded.settings))
-        return [*checks, await _queue(url, loaded.settings), await _index(url, loaded.settings, space)]
+            return [*checks, *(skipped(check, "not looked at: see schema") for check in REST[1:])]
+        checks.append(_row_security(examined, settings))
+        return [*checks, await _queue(url, settings), await _index(url, settings, space)]
 
 
 async def _throwaway() -> Check:

@@ -9,7 +9,7 @@ from tests.providers.models.endpoint import Answer, Endpoint, said
 
 NAMES = [
     *("settings", "database", "schema", "row_security", "queue", "index", "model", "compactor", "embedder"),
-    *("reranker", "prices", "ceilings", "tracing"),
+    *("reranker", "prices"),
 ]
 STATEMENTS = {
     "add": [{"text": "They meet on Tuesday at nine, in Lisbon.", "sources": [0, 1]}],
