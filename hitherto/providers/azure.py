@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Unpack
 from urllib.parse import urlsplit
 
 from hitherto.errors import InvalidSettings
 from hitherto.providers.endpoints.address import EndpointSettingNames, shown_url, with_path
+from hitherto.providers.names import EmbedderOptions, ModelOptions
 from hitherto.providers.openai_compatible.embedder import NAMED, OpenAICompatibleEmbedder
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 
@@ -25,25 +27,9 @@ class AzureOpenAI(OpenAICompatible):
     the chosen API.
     """
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        base_url: str,
-        api_version: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 60.0,
-        input_limit: int = 100_000,
-    ) -> None:
-        super().__init__(
-            model=model,
-            base_url=resource_address(base_url, api_version, _NAMED),
-            api_key=api_key,
-            timeout=timeout,
-            input_limit=input_limit,
-            api_version=api_version,
-            named=_NAMED,
-        )
+    def __init__(self, *, base_url: str, api_version: str | None = None, **options: Unpack[ModelOptions]) -> None:
+        url = resource_address(base_url, api_version, _NAMED)
+        super().__init__(base_url=url, api_version=api_version, named=_NAMED, **options)
         # Unlike the servers that OpenAICompatible asks for max_tokens first, Azure says which of the two it takes.
         self._dialect = replace(self._dialect, bound="max_completion_tokens")
 
@@ -86,26 +72,6 @@ class AzureOpenAIEmbedder(OpenAICompatibleEmbedder):
     chosen API.
     """
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        base_url: str,
-        api_version: str | None = None,
-        api_key: str | None = None,
-        dimensions: int | None = None,
-        input_limit: int | None = None,
-        timeout: float = 5.0,
-        patience: float = 50.0,
-    ) -> None:
-        super().__init__(
-            model=model,
-            base_url=resource_address(base_url, api_version, _EMBEDDER_NAMES),
-            api_key=api_key,
-            dimensions=dimensions,
-            input_limit=input_limit,
-            timeout=timeout,
-            patience=patience,
-            api_version=api_version,
-            named=_EMBEDDER_NAMES,
-        )
+    def __init__(self, *, base_url: str, api_version: str | None = None, **options: Unpack[EmbedderOptions]) -> None:
+        url = resource_address(base_url, api_version, _EMBEDDER_NAMES)
+        super().__init__(base_url=url, api_version=api_version, named=_EMBEDDER_NAMES, **options)

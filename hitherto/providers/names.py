@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import Protocol, Required, TypedDict, runtime_checkable
 
 from pydantic import SecretStr
 
@@ -75,13 +75,17 @@ NONE = "none"
 _DIMENSIONED = re.compile(r"(.+)/(\d{1,5})")
 
 
-class _EmbedderOptions(TypedDict):
-    model: str
+class EmbedderOptions(TypedDict, total=False):
+    """What embedders behind an endpoint take: see `OpenAICompatibleEmbedder`."""
+
+    model: Required[str]
     api_key: str | None
     dimensions: int | None
     input_limit: int | None
     timeout: float
     patience: float
+    query_prefix: str | None
+    document_prefix: str | None
 
 
 @runtime_checkable
@@ -165,7 +169,7 @@ def _made(settings: Settings, name: str, dimensions: int | None) -> Embedder | N
             f"{provider!r}; change one of the two"
         )
     key = settings.embedder_key
-    options = _EmbedderOptions(
+    options = EmbedderOptions(
         model=name,
         api_key=None if key is None else key.get_secret_value(),
         dimensions=dimensions,
@@ -203,8 +207,10 @@ def _made(settings: Settings, name: str, dimensions: int | None) -> Embedder | N
             return SentenceTransformersEmbedder(model=name, dimensions=dimensions)
 
 
-class _ModelOptions(TypedDict):
-    model: str
+class ModelOptions(TypedDict, total=False):
+    """What models behind an endpoint take: see `OpenAICompatible`."""
+
+    model: Required[str]
     api_key: str | None
     timeout: float
     input_limit: int
@@ -231,7 +237,7 @@ def model_of(settings: Settings) -> Model:
             f"HITHERTO_MODEL_API_VERSION ({settings.model_api_version}) is for the provider 'azure', and "
             f"HITHERTO_MODEL_PROVIDER is {provider!r}; change one of the two"
         )
-    options = _ModelOptions(
+    options = ModelOptions(
         model=settings.model,
         api_key=_key(settings.model_key),
         timeout=settings.model_timeout,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from hitherto.providers.endpoints.address import with_path
+from hitherto.providers.names import EmbedderOptions, ModelOptions
 from hitherto.providers.openai_compatible.embedder import OpenAICompatibleEmbedder
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 
@@ -16,22 +19,8 @@ class Ollama(OpenAICompatible):
     prompts silently. Everything else is as with `OpenAICompatible`.
     """
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 60.0,
-        input_limit: int = 100_000,
-    ) -> None:
-        super().__init__(
-            model=model,
-            base_url=with_path(base_url, "/v1") if base_url else LOCAL_URL,
-            api_key=api_key,
-            timeout=timeout,
-            input_limit=input_limit,
-        )
+    def __init__(self, *, base_url: str | None = None, **options: Unpack[ModelOptions]) -> None:
+        super().__init__(base_url=with_path(base_url, "/v1") if base_url else LOCAL_URL, **options)
 
 
 class OllamaEmbedder(OpenAICompatibleEmbedder):
@@ -40,27 +29,5 @@ class OllamaEmbedder(OpenAICompatibleEmbedder):
     The address may leave out /v1. Everything else is as with `OpenAICompatibleEmbedder`.
     """
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        dimensions: int | None = None,
-        input_limit: int | None = None,
-        timeout: float = 5.0,
-        patience: float = 50.0,
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-    ) -> None:
-        super().__init__(
-            model=model,
-            base_url=with_path(base_url, "/v1") if base_url else LOCAL_URL,
-            api_key=api_key,
-            dimensions=dimensions,
-            input_limit=input_limit,
-            timeout=timeout,
-            patience=patience,
-            query_prefix=query_prefix,
-            document_prefix=document_prefix,
-        )
+    def __init__(self, *, base_url: str | None = None, **options: Unpack[EmbedderOptions]) -> None:
+        super().__init__(base_url=with_path(base_url, "/v1") if base_url else LOCAL_URL, **options)
