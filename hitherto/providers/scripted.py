@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Generic, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -23,10 +23,10 @@ Reply: TypeAlias = "str | Exception | Callable[[Prompt], str] | Delayed | Hang |
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """`reply`, after `seconds`."""
+    """`reply`, after `seconds`: any that the model, the embedder or the reranker takes."""
 
     seconds: float
-    reply: Reply
+    reply: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,42 @@ def _stated(statement: Statement) -> dict[str, object]:
     return {"text": text, "sources": list(sources)}
 
 
-class Scripted(Model):
+_CallT = TypeVar("_CallT")
+
+
+class _Script(Generic[_CallT]):
+    """The calls so far, and what each gets."""
+
+    def __init__(self, replies: Sequence[object], then: object) -> None:
+        self.calls: list[_CallT] = []
+        self.closed = 0
+        self._replies = list(replies)
+        self._then = then
+
+    async def _next(self, call: _CallT) -> object:
+        """The reply to a call, after its wait. Raises a reply that is an error."""
+        reply = self._replies[len(self.calls)] if len(self.calls) < len(self._replies) else self._then
+        self.calls.append(call)
+        while True:
+            match reply:
+                case Exception():
+                    raise reply
+                case Delayed():
+                    await asyncio.sleep(reply.seconds)
+                    reply = reply.reply
+                case Gate():
+                    await reply.passed()
+                    reply = reply.reply
+                case Hang():
+                    await asyncio.Event().wait()
+                case _:
+                    return reply
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Scripted(_Script[Prompt], Model):
     """Answers its calls with `replies`, one each, in the order in which they come; then always with `then`,
     which is a reply or another model (`extractive` if left out).
 
@@ -128,10 +163,7 @@ class Scripted(Model):
         name: str = "scripted",
         input_limit: int = 100_000,
     ) -> None:
-        self.calls: list[Prompt] = []
-        self.closed = 0
-        self._replies = list(replies)
-        self._then = Extractive() if then is None else then
+        super().__init__(replies, Extractive() if then is None else then)
         self._name = name
         self._input_limit = input_limit
 
@@ -144,43 +176,18 @@ class Scripted(Model):
         return self._input_limit
 
     async def complete(self, prompt: Prompt) -> Completion:
-        reply = self._replies[len(self.calls)] if len(self.calls) < len(self._replies) else self._then
-        self.calls.append(prompt)
-        while True:
-            match reply:
-                case str():
-                    return Completion(text=reply)
-                case Exception():
-                    raise reply
-                case Delayed():
-                    await asyncio.sleep(reply.seconds)
-                    reply = reply.reply
-                case Gate():
-                    await reply.passed()
-                    reply = reply.reply
-                case Hang():
-                    await asyncio.Event().wait()
-                case _:
-                    if callable(reply):
-                        return Completion(text=reply(prompt))
-                    return await cast(Model, reply).complete(prompt)
-
-    async def aclose(self) -> None:
-        self.closed += 1
+        reply = await self._next(prompt)
+        if isinstance(reply, str):
+            return Completion(text=reply)
+        if callable(reply):
+            return Completion(text=cast("Callable[[Prompt], str]", reply)(prompt))
+        return await cast(Model, reply).complete(prompt)
 
 
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedVectors:
-    """`reply`, after `seconds`."""
-
-    seconds: float
-    reply: EmbedderReply = None
-
-
-EmbedderReply: TypeAlias = "Exception | Callable[[Vectors], object] | DelayedVectors | Hang | None"
+EmbedderReply: TypeAlias = "Exception | Callable[[Vectors], object] | Delayed | Hang | Gate | None"
 """What one call gets: the vectors as they should be (None), an error to raise, what a function makes of those vectors,
 or one of these after a wait."""
 
@@ -210,7 +217,7 @@ class EmbedCall:
     texts: tuple[str, ...]
 
 
-class ScriptedEmbedder(Embedder):
+class ScriptedEmbedder(_Script[EmbedCall], Embedder):
     """Answers its calls with `replies`, one each, in the order in which they come; then always with `then`.
 
     A text's vector is the one in `vectors`, else it is made from the text's words: the more words two texts share, the
@@ -230,10 +237,7 @@ class ScriptedEmbedder(Embedder):
         name: str = "scripted",
         batch: int = 64,
     ) -> None:
-        self.calls: list[EmbedCall] = []
-        self.closed = 0
-        self._replies = list(replies)
-        self._then = then
+        super().__init__(replies, then)
         self._space = Space(name, dimensions)
         self._batch = batch
         self._given = {text: _unit(np.asarray(vector, dtype=np.float32)) for text, vector in (vectors or {}).items()}
@@ -262,19 +266,8 @@ class ScriptedEmbedder(Embedder):
     async def query(self, text: str) -> Embeddings:
         return await self._answer(EmbedCall("query", (text,)))
 
-    async def aclose(self) -> None:
-        self.closed += 1
-
     async def _answer(self, call: EmbedCall) -> Embeddings:
-        reply = self._replies[len(self.calls)] if len(self.calls) < len(self._replies) else self._then
-        self.calls.append(call)
-        while isinstance(reply, DelayedVectors):
-            await asyncio.sleep(reply.seconds)
-            reply = reply.reply
-        if isinstance(reply, Exception):
-            raise reply
-        if isinstance(reply, Hang):
-            await asyncio.Event().wait()
+        reply = await self._next(call)
         found = np.zeros((len(call.texts), self._space.dimensions), dtype=np.float32)
         for row, text in enumerate(call.texts):
             found[row] = self._vector(text)
@@ -300,19 +293,11 @@ Order: TypeAlias = "Sequence[int] | Callable[[str, Sequence[str]], Sequence[int]
 """Places from 0, the best first, or a function that returns them for a question and its passages."""
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedOrder:
-    """`reply`, after `seconds`."""
-
-    seconds: float
-    reply: RerankerReply
-
-
-RerankerReply: TypeAlias = "Order | Exception | DelayedOrder | Hang"
+RerankerReply: TypeAlias = "Order | Exception | Delayed | Hang | Gate"
 """What one call gets: an order, an error to raise, or one of these after a wait."""
 
 
-class ScriptedReranker(Reranker):
+class ScriptedReranker(_Script[tuple[str, tuple[str, ...]]], Reranker):
     """Answers its calls with `replies`, one each, in the order in which they come; then always with `then`. By
     default the passages stay in their order.
 
@@ -327,10 +312,7 @@ class ScriptedReranker(Reranker):
         name: str = "scripted",
         limit: int = 20,
     ) -> None:
-        self.calls: list[tuple[str, tuple[str, ...]]] = []
-        self.closed = 0
-        self._replies = list(replies)
-        self._then = then
+        super().__init__(replies, then)
         self._name = name
         self._limit = limit
 
@@ -343,17 +325,7 @@ class ScriptedReranker(Reranker):
         return self._limit
 
     async def rerank(self, question: str, passages: Sequence[str]) -> RerankResult:
-        reply = self._replies[len(self.calls)] if len(self.calls) < len(self._replies) else self._then
-        self.calls.append((question, tuple(passages)))
-        while isinstance(reply, DelayedOrder):
-            await asyncio.sleep(reply.seconds)
-            reply = reply.reply
-        if isinstance(reply, Exception):
-            raise reply
-        if isinstance(reply, Hang):
-            await asyncio.Event().wait()
-        order = reply(question, passages) if callable(reply) else cast("Sequence[int]", reply)
-        return RerankResult(order=tuple(order))
-
-    async def aclose(self) -> None:
-        self.closed += 1
+        reply = await self._next((question, tuple(passages)))
+        if callable(reply):
+            reply = cast("Callable[[str, Sequence[str]], Sequence[int]]", reply)(question, passages)
+        return RerankResult(order=tuple(cast("Sequence[int]", reply)))

@@ -17,8 +17,7 @@ from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import InvalidInput, InvalidScope, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models import Embeddings
 from hitherto.providers.scripted import (
-    DelayedOrder,
-    DelayedVectors,
+    Delayed,
     EmbedderReply,
     Hang,
     ScriptedEmbedder,
@@ -262,7 +261,7 @@ FAULTS: dict[str, EmbedderReply] = {
     "NaN": not_a_number,
     "no numbers": lambda _: "vectors",
     "hanging": Hang(),
-    "slow": DelayedVectors(5),
+    "slow": Delayed(5),
 }
 
 
@@ -280,7 +279,7 @@ class TestEmbedders:
             embedder._then = None
             assert (await memory.recall("cat", scope=SCOPE)).missing == ()
 
-    @pytest.mark.parametrize("fault", [one for one in FAULTS.values() if not isinstance(one, Hang | DelayedVectors)])
+    @pytest.mark.parametrize("fault", [one for one in FAULTS.values() if not isinstance(one, Hang | Delayed)])
     async def test_an_embedder_that_is_down_is_caught_up_with(self, opened: Opened, fault: EmbedderReply) -> None:
         """Promise 13; and nothing of what it answered wrongly is kept."""
         embedder = ScriptedEmbedder(then=fault)
@@ -394,7 +393,7 @@ class TestReranking:
 
     @pytest.mark.parametrize(
         "reply",
-        [ModelUnavailable("away"), ModelRejected("no"), DelayedOrder(5, (1, 0)), RuntimeError("a defect")],
+        [ModelUnavailable("away"), ModelRejected("no"), Delayed(5, (1, 0)), RuntimeError("a defect")],
         ids=["away", "refused", "slow", "broken"],
     )
     async def test_without_it_the_order_stands(self, opened: Opened, reply: Any) -> None:

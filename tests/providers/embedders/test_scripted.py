@@ -10,7 +10,7 @@ from hitherto.core.recall.vectors import Vectors
 from hitherto.errors import InvalidEmbedding, ModelRateLimited, ModelUnavailable
 from hitherto.ports.models import Embedder, Embeddings, usable
 from hitherto.providers.scripted import (
-    DelayedVectors,
+    Delayed,
     EmbedCall,
     Hang,
     ScriptedEmbedder,
@@ -64,7 +64,7 @@ async def test_a_fault_goes_out_as_it_is_and_is_found(fault: Any, says: str):
 
 async def test_replies_come_in_order_and_then_the_same_for_ever():
     busy = ModelRateLimited("slow down", retry_after=3)
-    embedder = ScriptedEmbedder([DelayedVectors(0.03), busy], then=ModelUnavailable("away"))
+    embedder = ScriptedEmbedder([Delayed(0.03), busy], then=ModelUnavailable("away"))
     began = asyncio.get_running_loop().time()
     assert (await embedder.query("Where?")).asked
     assert asyncio.get_running_loop().time() - began >= 0.02
@@ -81,7 +81,7 @@ async def test_replies_come_in_order_and_then_the_same_for_ever():
 async def test_hanging_ends_when_it_is_cancelled():
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await ScriptedEmbedder([DelayedVectors(0.01, Hang())]).query("Where?")
+            await ScriptedEmbedder([Delayed(0.01, Hang())]).query("Where?")
 
 
 # The suite finds what is broken

@@ -10,7 +10,7 @@ from hitherto.providers.chat_model_reranker import ChatModelReranker
 from hitherto.providers.cross_encoder import CrossEncoder
 from hitherto.providers.extractive import Extractive
 from hitherto.providers.names import reranker_of
-from hitherto.providers.scripted import DelayedOrder, Hang, Scripted, ScriptedReranker
+from hitherto.providers.scripted import Delayed, Hang, Scripted, ScriptedReranker
 from hitherto.settings import Settings
 from tests.providers.models.endpoint import Endpoint
 from tests.providers.rerankers.test_cross_encoder import KEY, PASSAGES, cohere
@@ -68,9 +68,7 @@ def test_the_model_for_digests_has_no_other_address():
 
 async def test_a_scripted_one_does_what_it_is_told():
     away = ModelUnavailable("away")
-    reranker = ScriptedReranker(
-        [(2, 0), DelayedOrder(0.02, lambda question, passages: [len(passages) - 1]), away, Hang()]
-    )
+    reranker = ScriptedReranker([(2, 0), Delayed(0.02, lambda question, passages: [len(passages) - 1]), away, Hang()])
     assert (await reranker.rerank("When?", PASSAGES)).order == (2, 0)
     assert (await reranker.rerank("When?", PASSAGES)).order == (2,)
     with pytest.raises(ModelUnavailable, match="away"):
