@@ -243,39 +243,40 @@ class Render(Component):
     slot: ClassVar[str] = "render"
 
 
+class _Templated(Render):
+    template: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast(object, self.template), str) or self.template.count("{text}") != 1:
+            raise InvalidPolicy(
+                f"{type(self).__name__}.template is {quoted(self.template)}; it must contain {{text}} exactly once"
+            )
+
+    def __call__(self, text: str) -> str:
+        return self.template.replace("{text}", text)
+
+
 @register
 @dataclass(frozen=True)
-class Prefix(Render):
+class Prefix(_Templated):
     """Show the digest in front of the first user message's text; `{text}` stands for it."""
 
     template: str = "[Previous context: {text}]\n\n"
     word: ClassVar[str] = "prefix"
 
-    def __post_init__(self) -> None:
-        _check_template(self, self.template)
-
-    def __call__(self, text: str) -> str:
-        return self.template.replace("{text}", text)
-
 
 @register
 @dataclass(frozen=True)
-class SystemMessage(Render):
+class SystemMessage(_Templated):
     """Show the digest as a system message after the instructions; `{text}` stands for it."""
 
     template: str = "Summary of the conversation so far:\n{text}"
     word: ClassVar[str] = "system_message"
 
-    def __post_init__(self) -> None:
-        _check_template(self, self.template)
-
-    def __call__(self, text: str) -> str:
-        return self.template.replace("{text}", text)
-
 
 @register
 @dataclass(frozen=True)
-class ShadowTurn(Render):
+class ShadowTurn(_Templated):
     """Show the digest as a turn of its own ahead of the verbatim ones: the line `user`, answered by the digest."""
 
     user: str = "What have we talked about so far?"
@@ -283,13 +284,10 @@ class ShadowTurn(Render):
     word: ClassVar[str] = "shadow_turn"
 
     def __post_init__(self) -> None:
-        _check_template(self, self.template)
+        super().__post_init__()
         # A value from JSON may have any type.
         if not isinstance(self.user, str) or not self.user.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidPolicy(f"ShadowTurn.user is {quoted(self.user)}; give the line that the digest answers")
-
-    def __call__(self, text: str) -> str:
-        return self.template.replace("{text}", text)
 
 
 @register
@@ -302,10 +300,3 @@ class Recalled(Render):
 
     def __post_init__(self) -> None:
         whole(self, top_k=self.top_k)
-
-
-def _check_template(owner: Component, template: object) -> None:
-    if not isinstance(template, str) or template.count("{text}") != 1:
-        raise InvalidPolicy(
-            f"{type(owner).__name__}.template is {quoted(template)}; it must contain {{text}} exactly once"
-        )

@@ -43,16 +43,20 @@ class Trigger(Component):
         raise NotImplementedError
 
 
-@register
 @dataclass(frozen=True)
-class Messages(Trigger):
-    """Due with more than `n` messages in view."""
-
+class _CountTrigger(Trigger):
     n: int
-    word: ClassVar[str] = "messages"
 
     def __post_init__(self) -> None:
         whole(self, n=self.n)
+
+
+@register
+@dataclass(frozen=True)
+class Messages(_CountTrigger):
+    """Due with more than `n` messages in view."""
+
+    word: ClassVar[str] = "messages"
 
     def due(self, seen: TriggerInput) -> bool:
         return seen.messages > self.n
@@ -60,14 +64,10 @@ class Messages(Trigger):
 
 @register
 @dataclass(frozen=True)
-class Turns(Trigger):
+class Turns(_CountTrigger):
     """Due with `n` turns in view or more."""
 
-    n: int
     word: ClassVar[str] = "turns"
-
-    def __post_init__(self) -> None:
-        whole(self, n=self.n)
 
     def due(self, seen: TriggerInput) -> bool:
         return seen.turns >= self.n
@@ -75,14 +75,10 @@ class Turns(Trigger):
 
 @register
 @dataclass(frozen=True)
-class Tokens(Trigger):
+class Tokens(_CountTrigger):
     """Due with more than `n` tokens in view."""
 
-    n: int
     word: ClassVar[str] = "tokens"
-
-    def __post_init__(self) -> None:
-        whole(self, n=self.n)
 
     def due(self, seen: TriggerInput) -> bool:
         return seen.tokens > self.n
@@ -130,14 +126,10 @@ class Seq(Trigger):
 
 @register
 @dataclass(frozen=True)
-class Undigested(Trigger):
+class Undigested(_CountTrigger):
     """Due with more than `n` messages that are in no digest."""
 
-    n: int
     word: ClassVar[str] = "undigested"
-
-    def __post_init__(self) -> None:
-        whole(self, n=self.n)
 
     def due(self, seen: TriggerInput) -> bool:
         return seen.undigested > self.n
