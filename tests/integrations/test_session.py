@@ -1,4 +1,4 @@
-"""What the SDK's `Session` protocol promises, on a log that only grows."""
+"""What the SDK's `Session` protocol promises, on a log that only grows; and the contexts that sessions keep."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import inspect
 from typing import Any, cast
 
 import pytest
-from agents import SessionSettings
+from agents import RunContextWrapper, SessionSettings
 from agents.memory import Session, is_openai_responses_compaction_aware_session
 
 import hitherto
 from hitherto import Memory
 from hitherto.core.log.frontier import DigestAction
+from hitherto.core.policy.span import Fate
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, InvalidPolicy, InvalidScope
 from hitherto.integrations.openai_agents import HithertoSession
 from tests.conftest import SCOPE
-from tests.integrations.planner import Item, payloads
+from tests.integrations.planner import Item, dialogue, payloads
+from tests.integrations.test_budget import SESSIONS
 
 ITEMS: list[Any] = [
     {"role": "user", "content": "Where to?"},
@@ -175,3 +177,29 @@ def test_without_a_loop_an_open_memory_is_refused_with_the_way_out() -> None:
         HithertoSession("trip", memory, scope=SCOPE)
     with hitherto.open_sync("memory:") as shared:
         HithertoSession("trip", shared, scope=SCOPE)
+
+
+@pytest.mark.parametrize("budget", [None, 400])
+@pytest.mark.parametrize("name", [name for name in SESSIONS if name != "tracking"])
+async def test_what_a_run_was_shown_is_kept(database: str, name: str, budget: int | None) -> None:
+    async with hitherto.open(database, keep_contexts=50) as memory:
+        session = SESSIONS[name](memory, budget=budget)
+        await dialogue(session, 6, tools=True)
+        await memory.wait_for_digests()
+        await session.get_items()  # nobody's run
+        wrapper = RunContextWrapper(None)
+        shown: list[Any] = await session.get_items(wrapper=wrapper)
+        newest: list[Any] = await session.get_items(2, wrapper=wrapper)
+        chat = memory.conversation("trip", scope=SCOPE)
+        kept = await chat.contexts(limit=50)
+        assert len(kept) == 6 + 2
+        assert (await chat.rebuild(kept[0].manifest)).request == {"input": newest}
+        visible = [span for span in kept[0].manifest.fates if span.fate in (Fate.IN, Fate.REDACTED)]
+        assert 1 <= sum(span.end - span.start + 1 for span in visible) <= 2, "a digest may be one"
+        assert kept[0].manifest.total == sum(kept[0].manifest.sections.values()) < kept[1].manifest.total
+        rebuilt = await chat.rebuild(kept[1].manifest)
+        assert rebuilt.request == {"input": shown}
+        assert rebuilt.manifest.fates[-1].end == rebuilt.manifest.next_seq - 1
+        for one in kept[2:]:
+            assert (await chat.rebuild(one.manifest)).messages is not None
+        assert {one.manifest.budget >= one.manifest.total for one in kept} == {True}

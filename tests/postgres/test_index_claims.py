@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
+import psycopg
 import pytest
 
 from hitherto.core.digests.digest import DigestOutcome
 from hitherto.core.log.frontier import DigestAction
+from hitherto.errors import StoreError
 from hitherto.store.store import Store
+from tests.patience import PATIENCE
 from tests.store.digests.stage_samples import stage_row, superseded
 from tests.store.recall.samples import SPACE, found, indexed, made, taken, waiting
 from tests.store.samples import SCOPE, assistant, clear, user, write
@@ -43,3 +48,21 @@ async def test_what_a_clear_hid_for_a_while_is_indexed(store: Store, before: boo
     await store.index.release(work)
     await indexed(store, space=SPACE)
     assert (await found(store), await waiting(store)) == (TEXTS, [])
+
+
+async def test_where_what_is_to_be_done_cannot_be_read(database: str) -> None:
+    store = Store(database, patience=0.2)
+    await store.open()
+    await write(store, "c", user("tea"))
+    async with await psycopg.AsyncConnection.connect(database) as other:
+        # Read for every claim, but not for claiming.
+        await other.execute("alter table hitherto.passage rename to mislaid")
+        await other.commit()
+        with pytest.raises(StoreError, match=r"hitherto\.passage"):
+            await store.index.take(space=SPACE, lease=timedelta(minutes=5), limit=10)
+        await other.execute("alter table hitherto.mislaid rename to passage")
+        await other.commit()
+    async with asyncio.timeout(PATIENCE):
+        work = await taken(store.index)
+    assert [one.text for one in work.sources] == ["tea"]
+    await store.aclose()

@@ -1,4 +1,4 @@
-"""A simulation's figures, each found a second way."""
+"""A simulation's requests, figures and evidence, each found a second way."""
 
 from __future__ import annotations
 
@@ -7,19 +7,78 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hitherto
-from hitherto import Call, Message, Policy, assistant, tool_result, user
+from hitherto import Call, Message, Policy, assistant, system, tool_result, user
+from hitherto.core.log.message import Role
 from hitherto.core.policy.span import Fate
 from hitherto.core.price import Price
 from hitherto.errors import BudgetExceeded
 from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarize, SystemMessage, Turns
 from hitherto.providers.extractive import Extractive
 from hitherto.providers.scripted import Scripted
-from hitherto.simulation.figures import Figures
-from hitherto.simulation.run import Counting, redact_summarize, redact_trim, simulate
+from hitherto.simulation.figures import Figures, evidence_shown
+from hitherto.simulation.run import Counting, redact_summarize, redact_trim, simulate, steps
 from hitherto.tokens import counter_for
+from tests.conftest import SCOPE
 from tests.tokens.test_counters import reference_count
+
+SAID = {
+    "s": system("Be brief."),
+    "u": user("And now?"),
+    "a": assistant("So it is."),
+    "c": assistant(calls=[Call(id="1", name="f"), Call(id="2", name="g")]),
+    "r": tool_result("1", "done"),
+    "q": tool_result("2", "done too"),
+}
+
+
+def written(letters: str) -> list[str]:
+    """The steps of a transcript of these messages, as "asked>answered"."""
+    names = {id(message): letter for letter, message in SAID.items()}
+
+    def text(messages: tuple[Message, ...]) -> str:
+        return "".join(names[id(message)] for message in messages)
+
+    return [f"{text(one.asked)}>{text(one.answered)}" for one in steps(SAID[letter] for letter in letters)]
+
+
+def test_a_conversation() -> None:
+    assert written("uaua") == ["u>a", "u>a"]
+
+
+def test_every_batch_of_results_is_answered_by_a_request_of_its_own() -> None:
+    assert written("sucrqcrqaua") == ["su>c", "rq>c", "rq>a", "u>a"]
+
+
+def test_what_is_said_in_one_go_is_one_answer() -> None:
+    assert written("uaacrq") == ["u>aac", "rq>"]
+
+
+def test_two_who_ask_before_anyone_answers_ask_once() -> None:
+    assert written("uua") == ["uu>a"]
+
+
+def test_what_is_left_unanswered_is_a_request_too() -> None:
+    assert written("uau") == ["u>a", "u>"]
+
+
+def test_a_greeting_answers_nothing() -> None:
+    assert written("aua") == [">a", "u>a"]
+    assert written("") == []
+
+
+@given(st.text("sucrqa", max_size=30))
+def test_nothing_is_lost_and_nothing_twice(letters: str) -> None:
+    found = list(steps(SAID[letter] for letter in letters))
+    assert [message for one in found for message in (*one.asked, *one.answered)] == [SAID[one] for one in letters]
+    assert all(message.role is not Role.ASSISTANT for one in found for message in one.asked)
+    assert all(message.role is Role.ASSISTANT for one in found for message in one.answered)
+    assert all(one.asked for one in found[1:])
+    assert all(one.answered for one in found[:-1])
+
 
 COUNTER = counter_for("o200k_base")
 PRICE = Price(model="m", date="2026-01-31", input=1.0, cached_input=0.25, output=4.0, window=100_000)
@@ -172,3 +231,38 @@ async def test_nobody_answers_a_greeting() -> None:
     )
     assert [one.seq for one in found.sent] == [1, 3]
     assert len(advanced) == 2
+
+
+FILLER = "Nothing of note happened on that day, and nothing else was said about it by anybody. "
+
+
+async def test_a_group_counts_with_all_its_messages() -> None:
+    """A call and its result are recalled together: the result is evidence too."""
+    call = Call(id="a", name="look", arguments=json.dumps({"cage": 7}))
+    looked = [assistant(calls=[call]), tool_result("a", "It is the heron, fed at seven. " + "It eats fish. " * 10)]
+    filler: list[Message] = [one for n in range(40) for one in (user(f"Day {n}. {FILLER}"), assistant("Noted."))]
+    messages = [user("Who lives there?"), *looked, assistant("That one."), *filler]
+    async with hitherto.open("memory:") as memory:
+        chat = memory.conversation("zoo", scope=SCOPE)
+        await chat.append(*messages)
+        await memory.wait_for_index()
+        whole = await chat.context("When is the heron fed?", budget=600)
+        assert [(one.start, one.end, one.characters) for one in whole.manifest.recalled[:1]] == [(1, 2, [])]
+        assert evidence_shown(whole, messages, {2}) == evidence_shown(whole, messages, {1, 2}) == 1.0
+        nothing = await chat.context("When is the heron fed?", budget=600, recall=False)
+        assert evidence_shown(nothing, messages, {2}) == 0.0
+        assert evidence_shown(whole, messages, {2, 20}) in (0.5, 1.0)
+
+
+async def test_a_part_counts_as_a_part() -> None:
+    needle = "The spare key of the boathouse hangs behind the blue kayak. "
+    long = [f"Report {n}. " + FILLER * 8 for n in range(20)]
+    messages = [user("\n\n".join([*long[:10], needle, *long[10:]])), *(assistant(FILLER) for _ in range(40))]
+    async with hitherto.open("memory:") as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*messages)
+        await memory.wait_for_index()
+        context = await chat.context("Where does the spare key of the boathouse hang?", budget=1_000)
+        (one,) = [one for one in context.manifest.recalled if one.start == 0]
+        shown = sum(end - start for start, end in one.characters)
+        assert 0 < evidence_shown(context, messages, {0}) == shown / len(messages[0].text) < 1

@@ -207,6 +207,14 @@ async def _nothing(_: Memory) -> None:
     pass
 
 
+def ran(program: str, database: str) -> tuple[str, str]:
+    """What a program says that ends well."""
+    command = [sys.executable, "-c", program, database]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
 def test_a_program_that_never_closes_ends_in_silence(database: str) -> None:
     program = (
         "import sys, hitherto\n"
@@ -214,9 +222,7 @@ def test_a_program_that_never_closes_ends_in_silence(database: str) -> None:
         "chat = memory.conversation('c', scope=hitherto.Scope(tenant='acme', user='u-17', agent='planner'))\n"
         "chat.append(hitherto.user('Hello.'))\n"
     )
-    command = [sys.executable, "-c", program, database]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert ran(program, database) == ("", "")
 
 
 def test_a_fork_starts_afresh(database: str) -> None:
@@ -242,10 +248,7 @@ def test_a_fork_starts_afresh(database: str) -> None:
         "print(codes, len(chat.messages()), told.policy().name)\n"
         "memory.close()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, database], capture_output=True, text=True, check=False, timeout=PATIENCE
-    )
-    assert (done.stdout, done.stderr) == ("[0, 0, 0] 21 rolling\n", "")
+    assert ran(program, database) == ("[0, 0, 0] 21 rolling\n", "")
 
 
 def test_a_turn_does_not_go_on_in_a_fork(database: str) -> None:
@@ -265,11 +268,8 @@ def test_a_turn_does_not_go_on_in_a_fork(database: str) -> None:
         "print(len(chat.messages()))\n"
         "memory.close()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, database], capture_output=True, text=True, check=False, timeout=PATIENCE
-    )
     told = "this turn was made before the process forked; make another one with chat.turn(…)\n2\n"
-    assert (done.stdout, done.stderr) == (told, "")
+    assert ran(program, database) == (told, "")
 
 
 def test_a_conversation_goes_by_what_is_stored_after_its_first_append() -> None:

@@ -220,3 +220,20 @@ def test_everything_broken_at_once(tmp_path: Path) -> None:
     assert found.code == 1
     failed = {one["name"] for one in found.all if one["state"] == "failed"}
     assert failed == {"database", "model", "compactor", "prices"}
+
+
+SEED = '{"summary": "They meet on Tuesday.", "facts": []}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "found", "advice"),
+    [
+        (SEED, "makes a digest without facts: ", "digests that find facts understand it; others fail after a second"),
+        ('{"answer": 42}', "makes a digest: ", "such digests fail after a second try"),
+    ],
+)
+def test_what_becomes_of_its_answers(answer: str, found: str, advice: str) -> None:
+    with Endpoint(said(answer)) as endpoint:
+        line = without_database(**model_at(endpoint)).said("model", "warning")
+    assert found in line
+    assert advice in line

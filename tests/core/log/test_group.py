@@ -1,20 +1,24 @@
-"""What stands or falls together."""
+"""What stands or falls together, ranges of messages, and who spoke."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.core.log.append import extended
 from hitherto.core.log.group import groups
 from hitherto.core.log.head import empty
-from hitherto.core.log.message import Logged
-from hitherto.core.log.ranges import ranges
+from hitherto.core.log.message import Logged, Message
+from hitherto.core.log.ranges import Ranges, all_in, any_in, ranges, without
+from hitherto.core.log.speaker import speaker_of
 from hitherto.wire import read
+from tests.core.counted import Counted
 
 
 def log(*items: dict[str, Any]) -> tuple[Logged, ...]:
@@ -111,3 +115,52 @@ def test_what_was_retracted_between_does_not_part(gone: frozenset[int]) -> None:
     assert len(groups(left, ranges(gone))) == bool(left)
     parted = sum(one.seq + 1 != other.seq for one, other in pairwise(left))
     assert len(groups(left)) == parted + bool(left)
+
+
+SEQS = st.frozensets(st.integers(0, 20))
+
+
+def seqs(found: Ranges) -> set[int]:
+    return {seq for first, last in found for seq in range(first, last + 1)}
+
+
+@given(some=SEQS, others=SEQS)
+def test_what_is_not_in_others(some: frozenset[int], others: frozenset[int]) -> None:
+    found = without(ranges(some), ranges(others))
+    assert seqs(found) == some - others
+    assert found == ranges(some - others)
+
+
+def test_many_are_gone_through_once() -> None:
+    every, third = range(0, 48_000, 2), range(0, 48_000, 6)
+    others = Counted(ranges(third))
+    assert without(ranges(every), cast("Any", others)) == ranges(set(every) - set(third))
+    assert others.reads < 10 * len(every)
+
+
+@given(some=SEQS, first=st.integers(0, 20), more=st.integers(0, 5))
+def test_any_and_all_in(some: frozenset[int], first: int, more: int) -> None:
+    asked = range(first, first + more + 1)
+    assert any_in(ranges(some), first, first + more) is any(seq in some for seq in asked)
+    assert all_in(ranges(some), first, first + more) is all(seq in some for seq in asked)
+
+
+CALL = {"type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"}
+
+
+def message(item: dict[str, Any], wire: str) -> Message:
+    return read(json.loads(json.dumps(item)), wire)
+
+
+@pytest.mark.parametrize(
+    ("item", "wire", "speaker"),
+    [
+        ({"role": "user", "content": "Hello", "name": "ada"}, "openai.chat", "ada"),
+        ({"role": "user", "content": "Hello", "name": " "}, "openai.chat", "user"),
+        ({"role": "user", "content": "Hello"}, "openai.chat", "user"),
+        (CALL, "openai.responses", "assistant"),
+        ({"type": "message", "role": "user", "content": "Hello"}, "openai.responses", "user"),
+    ],
+)
+def test_the_name_of_an_item_is_its_authors_unless_it_is_a_tools(item: dict[str, Any], wire: str, speaker: str) -> None:
+    assert speaker_of(message(item, wire)) == speaker

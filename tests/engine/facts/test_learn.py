@@ -1,4 +1,4 @@
-"""What a digest teaches while the book changes under it, and where something is wrong with the merging."""
+"""When a conversation's first facts come, what is known meanwhile, and what a defect in merging costs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from hitherto import Memory
+import hitherto
+from hitherto import Memory, Scope, assistant, user
 from hitherto.engine.digests import attempt
 from hitherto.engine.digests.make import DigestMaker, DigestResult
 from hitherto.engine.facts import learn
 from hitherto.errors import DatabaseUnavailable
+from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.family import ANA, ROSA, Says, dialogue, fact, opened, redigested, sources
 from tests.engine.facts.reviewing import CELLO
@@ -132,3 +134,40 @@ async def test_a_line_in_the_log_says_whose_facts_they_are(store: Store, caplog:
     told = {name: getattr(record, name) for name in ("tenant", "user", "agent", "conversation", "digest")}
     whose = {"tenant": ANA.tenant, "user": ANA.user, "agent": ANA.agent}
     assert told == {**whose, "conversation": "k12", "digest": row.id}
+
+
+SCOPE = Scope(tenant="acme", user="ana", agent="support")
+TOLD = items("They talked.", facts=[("hobby", "Plays the cello")])
+
+
+@pytest.mark.parametrize(
+    ("policy", "first", "read"),
+    [
+        ("chunks", 32, (0, 19)),
+        ("sliding_window:facts=true", 6, (0, 5)),
+        ("sliding_window:after_seq=1,facts=true", 2, (0, 1)),
+        ("rolling:facts=true", 42, (0, 29)),
+        ("summarize:facts=true", 40, (0, 29)),
+    ],
+)
+async def test_the_first_facts_of_a_conversation(policy: str, first: int, read: tuple[int, int]) -> None:
+    async with hitherto.open("memory:", model=Scripted(then=TOLD), embedder="none", policy=policy) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for messages in range(2, first + 1, 2):
+            assert await memory.facts(SCOPE).list() == []
+            await chat.append(user("I play the cello."), assistant("How lovely."))
+            await memory.wait_for_digests()
+            assert bool(await memory.facts(SCOPE).list()) is (messages == first)
+        (digest,) = await chat.digests()
+        assert (digest.start, digest.end) == read
+
+
+async def test_a_window_leaves_nothing_unread() -> None:
+    """Each round is read as it ends, so that what a short conversation said last is known too."""
+    policy = "sliding_window:facts=true"
+    async with hitherto.open("memory:", model=Scripted(then=TOLD), embedder="none", policy=policy) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for number in range(7):
+            await chat.append(user(f"Said {number}."), assistant("I see."))
+            await memory.wait_for_digests()
+        assert max(digest.end for digest in await chat.digests()) == 13

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 import hitherto
 from hitherto import CrossSession, RunStatus, Scope
 from hitherto.providers.scripted import items
-from tests.databases import Databases, service_url
+from tests.databases import service_url
 from tests.faults.waiting import until
 from tests.other_systems.served import AGENT, TOOLS, Service, events_of, problem, served
 from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
@@ -46,37 +44,6 @@ def reply(body: Body) -> Answer:
 
 def synopsis(body: Body) -> Answer:
     return said(items(("They talk of orders.", [0, 1])))
-
-
-_numbers = count(1)
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint(reply) as found:
-        yield found
-
-
-@pytest.fixture
-def model(endpoint: Endpoint) -> Endpoint:
-    """Nothing has been asked of it."""
-    endpoint.asked.clear()
-    endpoint.reached.clear()
-    return endpoint
-
-
-@pytest.fixture(scope="module")
-async def running(databases: Databases, endpoint: Endpoint) -> AsyncIterator[Service]:
-    name = await databases.take()
-    with served(databases.url(name), *TOOLS, agents=[AGENT], model=endpoint) as found:
-        yield found
-    await databases.give_back(name)
-
-
-@pytest.fixture
-def service(running: Service, model: Endpoint) -> Service:
-    """One for all tests here, each of which has users of its own."""
-    return running.of(f" {next(_numbers)}")
 
 
 async def ask(client: httpx.AsyncClient, prompt: str, path: str = "/agent/run", **more: Any) -> httpx.Response:

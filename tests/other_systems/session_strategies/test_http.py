@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from itertools import count
 from typing import Any
 
 import httpx2 as httpx
@@ -12,8 +10,7 @@ from pydantic import TypeAdapter
 
 from hitherto.other_systems.session_strategies.events import EVENTS
 from hitherto.providers.scripted import items
-from tests.databases import Databases
-from tests.other_systems.served import AGENT, TOOLS, Service, events_of, served
+from tests.other_systems.served import Service, events_of
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 NAMED = {"Hitherto-Agent": "support"}
@@ -29,37 +26,6 @@ def reply(body: Body) -> Answer:
         call = {"id": f"c{len(body['messages'])}", "type": "function", "function": function}
         return said(None, finish="tool_calls", tool_calls=[call])
     return said(f"Of {len(body['messages'])}.")
-
-
-_numbers = count(1)
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint(reply) as found:
-        yield found
-
-
-@pytest.fixture
-def model(endpoint: Endpoint) -> Endpoint:
-    """Nothing has been asked of it."""
-    endpoint.asked.clear()
-    endpoint.reached.clear()
-    return endpoint
-
-
-@pytest.fixture(scope="module")
-async def running(databases: Databases, endpoint: Endpoint) -> AsyncIterator[Service]:
-    name = await databases.take()
-    with served(databases.url(name), *TOOLS, agents=[AGENT], model=endpoint) as found:
-        yield found
-    await databases.give_back(name)
-
-
-@pytest.fixture
-def service(running: Service, model: Endpoint) -> Service:
-    """One for all tests here, each of which has users of its own."""
-    return running.of(f" {next(_numbers)}")
 
 
 async def ask(client: httpx.AsyncClient, prompt: str, session: str = "s", **more: Any) -> dict[str, Any]:

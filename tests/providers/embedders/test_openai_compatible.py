@@ -6,7 +6,7 @@ import json
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from tests.providers.embedders.serving import (
     sent,
     vector,
 )
-from tests.providers.models.endpoint import Answer, Body, Endpoint, refused
+from tests.providers.models.endpoint import Answer, Body, Endpoint, connecting, refused
 
 TALK = ["We took the Granary.", "Mira is allergic to peanuts."]
 
@@ -45,16 +45,8 @@ def serving(*answers: Answer | Callable[[Body], Answer]) -> Endpoint:
 @pytest.fixture
 async def at() -> AsyncIterator[Connect]:
     """Makes embedders at an endpoint, and closes them."""
-    made: list[OpenAICompatibleEmbedder] = []
-
-    def connect(endpoint: Endpoint, **options: Any) -> OpenAICompatibleEmbedder:
-        chosen: dict[str, Any] = {"model": "small", "base_url": endpoint.url, "api_key": KEY}
-        made.append(OpenAICompatibleEmbedder(**{**chosen, **options}))
-        return made[-1]
-
-    yield connect
-    for embedder in made:
-        await embedder.aclose()
+    async with connecting(OpenAICompatibleEmbedder, model="small", api_key=KEY) as connect:
+        yield connect
 
 
 async def failure(embedder: OpenAICompatibleEmbedder, kind: type[Error], texts: list[str] | None = None) -> Error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -169,3 +169,18 @@ class Endpoint:
                 pass
 
         return Handler
+
+
+@asynccontextmanager
+async def connecting(make: Callable[..., Any], **usual: Any) -> AsyncGenerator[Callable[..., Any]]:
+    """Gives what makes adapters at an endpoint, with options beside or in place of the usual ones, and closes them
+    twice, which is allowed."""
+    made: list[Any] = []
+
+    def connect(endpoint: Endpoint, **options: Any) -> Any:
+        made.append(make(**{"base_url": endpoint.url, **usual, **options}))
+        return made[-1]
+
+    yield connect
+    for adapter in 2 * made:
+        await adapter.aclose()

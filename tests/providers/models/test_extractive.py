@@ -1,3 +1,5 @@
+"""The extractive model, and what texts are about by what comes often."""
+
 from __future__ import annotations
 
 import asyncio
@@ -14,7 +16,7 @@ import hitherto
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.prompts import CondenseTask, condense_prompt
 from hitherto.core.prompt import PromptLine
-from hitherto.providers.extractive import Extractive, key, plain, sentences, shortened
+from hitherto.providers.extractive import Extractive, key, names, plain, sentences, shortened, topics
 from tests.providers.models.digests import FACTS, count, digested, prompt, spoken
 
 DEMO = Path(hitherto.__file__).parent / "data" / "demo.jsonl"
@@ -321,3 +323,34 @@ def test_what_has_no_words_is_cut_anywhere():
     assert shortened("a" * 100, 10) == "a" * 9 + "…"
     assert shortened("决定" * 10, 6) == "决定决定决…"
     assert shortened("Then " + "b" * 90, 10) == "Then bbbb…"
+
+
+TALK = [
+    "I want to fly to Lisbon in May. The budget is 900 euros.",
+    "Hotel Aurora in Lisbon fits the budget. Shall I book the Hotel Aurora?",
+    "Yes, please. Tell Ada that the booking is made, and that the budget holds.",
+]
+
+
+def test_topics_are_the_words_that_come_most_often() -> None:
+    assert topics(TALK) == ["budget"]
+    assert topics(["soup and bread", "bread, and soup, and bread"]) == ["bread", "soup"]
+
+
+def test_names_are_the_capitals_that_come_more_than_once() -> None:
+    assert names(TALK) == ["Lisbon"]
+    assert names(["We took the Hotel Aurora.", "Is the Hotel Aurora nice? I love the Hotel Aurora."]) == [
+        "Hotel Aurora"
+    ]
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["The the THE"], ["What is it?", "It is."], ["1 2 3 1 2 3"]])
+def test_what_says_little_has_neither(texts: list[str]) -> None:
+    assert (topics(texts), names(texts)) == ([], [])
+
+
+@given(st.lists(st.text()))
+def test_any_texts_have_some(texts: list[str]) -> None:
+    for found in (topics(texts), names(texts)):
+        assert len(found) == len(set(found)) <= 6
+        assert all(any(map(str.isalpha, word)) for word in found)

@@ -27,12 +27,6 @@ def made(**settings: Any) -> Model:
     return model_of(Settings.load(**{"model": MODEL, **settings}))
 
 
-@pytest.fixture(autouse=True)
-def _nothing_set(monkeypatch: pytest.MonkeyPatch):
-    for name in Settings.model_fields:
-        monkeypatch.delenv(f"HITHERTO_{name.upper()}", raising=False)
-
-
 # What the settings name
 
 

@@ -19,7 +19,7 @@ from hitherto.errors import (
 from hitherto.ports.models import family_of
 from hitherto.providers.openai_compatible.compactor import OpenAICompactor
 from hitherto.wire import codec
-from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused, said
+from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, connecting, refused, said
 
 KEY = "sk-quire-lane-7f3a"
 SAID: Body = {
@@ -45,16 +45,8 @@ Connect = Callable[..., OpenAICompactor]
 @pytest.fixture
 async def at() -> AsyncIterator[Connect]:
     """Makes compactors at an endpoint, and closes them."""
-    made: list[OpenAICompactor] = []
-
-    def connect(endpoint: Endpoint, **options: Any) -> OpenAICompactor:
-        chosen: dict[str, Any] = {"model": "gpt-5.2", "base_url": endpoint.url, "api_key": KEY}
-        made.append(OpenAICompactor(**{**chosen, **options}))
-        return made[-1]
-
-    yield connect
-    for compactor in made:
-        await compactor.aclose()
+    async with connecting(OpenAICompactor, model="gpt-5.2", api_key=KEY) as connect:
+        yield connect
 
 
 def answering(*answers: Answer | Callable[[Body], Answer]) -> Endpoint:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from hitherto.errors import InvalidModelAnswer, ModelRateLimited, ModelRejected,
 from hitherto.providers.openai_compatible.model import OpenAICompatible
 from hitherto.providers.scripted import items
 from tests.providers.models.digests import prompt
-from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, said
+from tests.providers.models.endpoint import Answer, Body, Endpoint, connecting, refused, said
 
 KEY = "sk-quire-lane-7f3a"
 CHANGES = items(("Friday is at the Granary", [0]))
@@ -25,16 +24,8 @@ Connect = Callable[..., OpenAICompatible]
 @pytest.fixture
 async def at() -> AsyncIterator[Connect]:
     """Makes models at an endpoint, and closes them."""
-    models: list[OpenAICompatible] = []
-
-    def connect(endpoint: Endpoint, **options: Any) -> OpenAICompatible:
-        chosen: dict[str, Any] = {"model": "small", "base_url": endpoint.url, "api_key": KEY}
-        models.append(OpenAICompatible(**{**chosen, **options}))
-        return models[-1]
-
-    yield connect
-    for model in models:
-        await model.aclose()
+    async with connecting(OpenAICompatible, model="small", api_key=KEY) as connect:
+        yield connect
 
 
 async def failure(model: OpenAICompatible, kind: type[Exception]) -> str:

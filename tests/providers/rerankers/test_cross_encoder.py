@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
 
 import pytest
 
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models import RerankResult
 from hitherto.providers.cross_encoder import CrossEncoder
-from tests.providers.models.endpoint import Answer, Body, Endpoint, refused
+from tests.providers.models.endpoint import Answer, Body, Endpoint, connecting, refused
 
 KEY = "sk-quire-lane-7f3a"
 PASSAGES = ["We took the Granary.", "Mira plays the cello.", "The barge leaves at dawn."]
@@ -39,17 +38,8 @@ def as_tei(body: Body) -> Answer:
 
 @pytest.fixture
 async def at() -> AsyncIterator[Connect]:
-    made: list[CrossEncoder] = []
-
-    def connect(endpoint: Endpoint, **options: Any) -> CrossEncoder:
-        chosen: dict[str, Any] = {"model": "bge-reranker", "base_url": endpoint.url, "api_key": KEY}
-        made.append(CrossEncoder(**{**chosen, **options}))
-        return made[-1]
-
-    yield connect
-    for reranker in made:
-        await reranker.aclose()
-        await reranker.aclose()
+    async with connecting(CrossEncoder, model="bge-reranker", api_key=KEY) as connect:
+        yield connect
 
 
 def serving(*answers: Answer | Callable[[Body], Answer], path: str = "/v1/rerank") -> Endpoint:

@@ -33,7 +33,7 @@ from tests.store.facts.samples import (
     version_of,
 )
 from tests.store.recall.samples import MINE, candidates, found, indexed, keys_of, search_data
-from tests.store.recall.test_digests import chunked
+from tests.store.recall.test_documents import chunked
 from tests.store.samples import SCOPE, assistant, digested, head_of, user, write
 
 PAST = timedelta(seconds=-1)

@@ -42,8 +42,7 @@ from tests.store.recall.samples import (
     taken,
     vector_of,
 )
-from tests.store.recall.test_digests import chunked
-from tests.store.recall.test_documents import archived
+from tests.store.recall.test_documents import archived, chunked
 from tests.store.samples import SCOPE, head_of, user, write
 
 FACTS = replace(MINE, kinds=frozenset({EntryKind.FACT}))

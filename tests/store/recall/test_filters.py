@@ -10,8 +10,7 @@ from hitherto.core.recall.filter import EntryKind
 from hitherto.store.store import Store
 from tests.store.documents.test_documents import NOTE
 from tests.store.recall.samples import MINE, candidates, indexed, keys_of, search_data, waiting
-from tests.store.recall.test_digests import DIGESTS, chunked
-from tests.store.recall.test_documents import PASSAGES, archived
+from tests.store.recall.test_documents import DIGESTS, PASSAGES, archived, chunked
 from tests.store.samples import SCOPE, dialogue, head_of, log_of, user, write
 
 
