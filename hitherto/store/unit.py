@@ -16,7 +16,7 @@ from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
-from hitherto.core.log.ranges import Ranges, joined, ranges
+from hitherto.core.log.ranges import Ranges, ranges
 from hitherto.core.scope import Scope
 from hitherto.store import ledger, rows
 from hitherto.store.connections.row_security import RowSecurityConnection
@@ -258,7 +258,7 @@ class Unit:
     async def _write_calls(self, changes: Changes) -> None:
         """Write which calls have been made or answered, or are in messages that are not shown any more."""
         connection, at, after, before = self._connection, self._at, changes.head, self.head.open_calls
-        gone = joined([*changes.retract, *changes.erase])
+        gone = (*changes.retract, *changes.erase)
         if gone:
             await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(gone)})
         closed = [heads.call_hash(call) for call in before if call not in after.open_calls]

@@ -133,18 +133,15 @@ class _Pipeline(AsyncPipeline):
     def _communicate_gen(self) -> PQGen[None]:
         while self.command_queue:
             self.command_queue.popleft()()
-        if len(self.result_queue) > _TOGETHER:
+        waiting = self.result_queue
+        if waiting and waiting[-1] is None:  # a Sync
+            yield from send(self.pgconn)
+        elif len(waiting) > _TOGETHER:
             yield from super()._communicate_gen()
 
-    def _sync_gen(self) -> PQGen[None]:
-        self._enqueue_sync()
-        try:
-            yield from self._communicate_gen()
-        finally:
-            yield from send(self.pgconn)
-            yield from self._fetch_gen(flush=False)
-
-    _exit_gen = _sync_gen
+    def _fetch_gen(self, *, flush: bool) -> PQGen[None]:
+        ended = self.result_queue and self.result_queue[-1] is None
+        return super()._fetch_gen(flush=flush and not ended)
 
 
 class _Cursor(AsyncCursor[Any]):

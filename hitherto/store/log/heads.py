@@ -167,14 +167,14 @@ def head_values(head: Head) -> dict[str, Any]:
         "frontiers": json.dumps({stage: _frontier_values(one) for stage, one in head.frontiers.items()})
         if head.frontiers
         else "{}",
-        "awaited": _text(head.awaited),
-        "late": _text(head.late),
+        "awaited": json.dumps(head.awaited),
+        "late": json.dumps(head.late),
         "failures": head.failures,
         "resume_at": head.resume_at,
-        "erased": _text(head.erased),
+        "erased": json.dumps(head.erased),
         "next_expiry": head.next_expiry,
         "subject": head.subject,
-        "extracted": _text(head.extracted),
+        "extracted": json.dumps(head.extracted),
         "finish_seq": head.finish_seq,
     }
 
@@ -194,10 +194,6 @@ def open_call_values(calls: Mapping[str, OpenCall]) -> dict[str, Any]:
 def awaited_values(head: Head) -> dict[str, Any]:
     """What `count_awaited` binds."""
     return {"turns": head.sums.turns - PATIENCE, "view_start": head.view_start}
-
-
-def _text(ranges: Sequence[tuple[int, int]]) -> str:
-    return json.dumps(ranges) if ranges else "[]"
 
 
 def _frontier_values(one: Frontier) -> list[Any]:
