@@ -22,7 +22,7 @@ from hitherto.core.prompt import Prompt
 from hitherto.ports.models import Completion, Model
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import Endpoint, SDKErrors, name_of, paid
-from hitherto.providers.endpoints.response import at, bounded, is_json, tokens
+from hitherto.providers.endpoints.response import at, bounded, client_of, is_json, tokens
 
 if TYPE_CHECKING:
     from httpx2 import Request, Response
@@ -96,7 +96,7 @@ class Anthropic(Model):
             base_url=address,
             timeout=timeout,
             max_retries=0,
-            http_client=_AnthropicClient(follow_redirects=False),
+            http_client=client_of(_AnthropicClient),
         )
         # ANTHROPIC_CUSTOM_HEADERS may hold a key for other calls; the SDK has no public way to ignore it.
         self._client._custom_headers = {}  # pyright: ignore[reportPrivateUsage]

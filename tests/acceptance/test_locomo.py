@@ -14,6 +14,7 @@ import pytest
 
 from hitherto.policies import PRESETS
 from tests import called
+from tests.lengths import at_length, lasting
 from tests.providers.models.endpoint import Answer, Body, Endpoint, compacted, refused
 
 BUDGET = 2_000
@@ -52,14 +53,17 @@ def check(conversation: dict[str, Any]) -> None:
     assert all(one["context_tokens"] <= BUDGET for one in rounds)
 
 
+@lasting
 @pytest.mark.parametrize(
     ("policy", "number"),
     [(name, number) for number, name in enumerate(PRESETS) if name not in ("native", "sliding_window")],
 )
 def test_every_preset(locomo: Path, home: Path, database: str, policy: str, number: int) -> None:
-    """Each with another conversation. No round over budget, no gap, no overlap; and most of a request repeats the one
-    before. For the sliding window, which makes a new digest almost every round, see below."""
-    name = json.loads(locomo.read_bytes())[number]["sample_id"]
+    """Each with another conversation at length, else with one of the two shortest. No round over budget, no gap, no
+    overlap; and most of a request repeats the one before. For the sliding window, which makes a new digest almost every
+    round, see below."""
+    conversations = json.loads(locomo.read_bytes())
+    name = conversations[number if at_length() else number % 2]["sample_id"]
     (one,) = replayed(home, locomo, "--policy", policy, "--database", database, "--conversation", name)
     assert one["id"] == name
     check(one)

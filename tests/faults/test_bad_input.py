@@ -27,14 +27,15 @@ async def _refused(code: int, *, database: str, **settings: object) -> str:
 
 
 @pytest.mark.parametrize("words", [("worker",), ("serve", "--port", "0")], ids=lambda words: words[0])
-async def test_names_of_other_systems_are_ignored_with_one_warning(database: str, words: tuple[str, ...]) -> None:
+async def test_names_of_other_systems_are_ignored_with_a_warning_each(database: str, words: tuple[str, ...]) -> None:
     program = await Program.start(
         words[0], "hitherto", *words, database=database, summary_enabled="true", memory_model="large"
     )
     await program.said("Worker started" if words == ("worker",) else "Serving at")
-    (warning,) = [line for line in program.err if "WARNING" in line]
-    assert "HITHERTO_MEMORY_MODEL, HITHERTO_SUMMARY_ENABLED" in warning
-    assert "serve --other-systems" in warning
+    of_model, of_summary = [line for line in program.err if "WARNING" in line]
+    assert "HITHERTO_MEMORY_MODEL" in of_model
+    assert "HITHERTO_SUMMARY_ENABLED" in of_summary
+    assert "serve --other-systems" in of_summary
     program.send(signal.SIGTERM)
     assert await program.ended() == 0
 

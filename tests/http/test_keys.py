@@ -38,7 +38,7 @@ HERE = f"{PREFIX}/conversations/c/items"
 
 @pytest.fixture
 async def service(memory: Memory) -> AsyncIterator[httpx.AsyncClient]:
-    async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+    async with serving(memory) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE, verify=False) as client:
         yield client
 
 

@@ -16,7 +16,7 @@ from openai import (
 
 from hitherto.providers.endpoints.address import EndpointSettingNames
 from hitherto.providers.endpoints.failures import Endpoint, SDKErrors
-from hitherto.providers.endpoints.response import bounded
+from hitherto.providers.endpoints.response import bounded, client_of
 
 if TYPE_CHECKING:
     from httpx2 import Request, Response
@@ -57,7 +57,7 @@ class OpenAIEndpoint(Endpoint):
             named=named or EndpointSettingNames(),
             errors=_ERRORS,
         )
-        http = _OpenAIClient(follow_redirects=False)
+        http = client_of(_OpenAIClient)
         key = self.key or _NO_KEY
         if api_version is None:
             self.client = AsyncOpenAI(api_key=key, base_url=address, timeout=timeout, max_retries=0, http_client=http)

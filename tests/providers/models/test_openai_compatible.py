@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -238,3 +239,10 @@ async def test_an_error_in_a_list_is_read(at: Connect):
 async def test_an_answer_without_anything_in_it_is_unusable(at: Connect, answer: Answer, says: str):
     with Endpoint(answer) as endpoint:
         assert says in await failure(at(endpoint), InvalidModelAnswer)
+
+
+def test_what_clients_trust_is_read_once() -> None:
+    """Not for each model, which would hold up the event loop for 30 ms."""
+    models: list[Any] = [OpenAICompatible(model=f"model {number}", api_key="k") for number in range(2)]
+    first, second = (one._endpoint.client._client._transport._pool._ssl_context for one in models)
+    assert first is second
