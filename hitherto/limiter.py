@@ -94,7 +94,8 @@ class FairLimiter:
 
 
 class LateTurn:
-    """A turn that is taken when it turns out to be needed. `tenant` is whose it is, None before."""
+    """A turn that is taken when it turns out to be needed, within the block of `late_turn`. `tenant` is the one that it
+    counts for; None until it is taken."""
 
     def __init__(self, limiter: FairLimiter) -> None:
         self._limiter, self._taking = limiter, asyncio.Lock()

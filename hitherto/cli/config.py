@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from hitherto.addresses import shown_address
 from hitherto.cli import options
-from hitherto.cli.doctor.settings import ignored_variables
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, fitted
+from hitherto.other_systems.settings_aliases import ignored_variables
 from hitherto.settings import ADDRESSES, Settings
 from hitherto.wiring import IN_MEMORY
 

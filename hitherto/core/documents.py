@@ -112,10 +112,10 @@ _HEADING = re.compile(r"\s*#\s+(\S[^\n]*)")
 _MARKDOWN = re.compile(r"^(?:#{1,6}\s{1,90}\S|```|~~~)", re.MULTILINE)
 
 _LONGEST_MATCH = 100
-"""Characters of what `_MARKDOWN` and the two for one character match, at most."""
+"""The longest match of a pattern that `_search` is given, in characters. (`_MARKDOWN` has at most 90 blanks for it.)"""
 
 _PART = 50_000
-"""Characters that are searched, or encoded, at once: other threads wait for so long."""
+"""Characters that are searched, or encoded, at once, while other threads wait."""
 
 
 def checked_text(text: object) -> str:

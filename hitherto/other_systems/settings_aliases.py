@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import difflib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from hitherto import policy_of
 from hitherto.errors import InvalidPolicy, InvalidSettings
-from hitherto.settings import Settings
-from hitherto.settings.sources import SettingValue, nearest
+from hitherto.settings import Settings, variable
+from hitherto.settings.sources import CONFIG, SettingValue, environment_values, nearest
 
 _WINDOW, _AFTER = "memory_rolling_window_size", "memory_summarize_after_seq"
 _ENABLED, _THRESHOLD, _KEEP = "summaryEnabled", "summaryThreshold", "summaryKeepLast"
@@ -29,6 +31,26 @@ ALIASES = {
     "openai.baseURL": "HITHERTO_OPENAI_BASE_URL",
 }
 """Each name as it stands in a file, and the variable of the environment that says the same."""
+
+
+_OTHER_VARIABLES = {CONFIG, "HITHERTO_TRACEBACK"}
+"""Variables of ours that are no settings."""
+
+
+def ignored_variables(*, aliases: bool = False) -> Iterator[tuple[str, str]]:
+    """The variables of the environment that only look like settings, and what to do about each; first those that are
+    settings by their names in other systems, unless these are known (`aliases`)."""
+    for one in [] if aliases else sorted(environment_values(ALIASES).values(), key=lambda one: one.where):
+        yield (
+            one.where,
+            "only `hitherto serve --other-systems` and `hitherto agent` know it; set HITHERTO_MODEL, "
+            "HITHERTO_MODEL_BASE_URL or HITHERTO_POLICY instead",
+        )
+    ours = {*map(variable, Settings.model_fields), *_OTHER_VARIABLES}
+    for one in sorted(map(str.upper, os.environ)):
+        if one.startswith("HITHERTO_") and one not in ours | {*ALIASES.values()}:
+            near = difflib.get_close_matches(one, ours, n=1)
+            yield one, f"if {near[0]} is meant, rename it" if near else "leave it out, or see docs/settings.md"
 
 
 class AliasedSettings(Settings):

@@ -41,7 +41,7 @@ class Gate:
     loop: from another thread, call `open` through that loop.
     """
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: object = None) -> None:
         self.reply = reply
         self._reached = asyncio.Event()
         self._opened = asyncio.Event()
@@ -53,7 +53,7 @@ class Gate:
         await self._reached.wait()
 
     async def passed(self) -> None:
-        """Waits until the gate is open; called by the model."""
+        """Waits until the gate is open; called by the double."""
         self._reached.set()
         await self._opened.wait()
 

@@ -32,8 +32,13 @@ _GEN_AI = {
 """The attributes that OpenTelemetry's conventions for generative AI have a name for; all others are called
 `hitherto.…`."""
 
-_PROVIDERS: Mapping[Value, str] = {"azure": "azure.ai.openai"}
-"""Providers that those conventions name differently."""
+PROVIDERS: Mapping[Value, str] = {
+    "openai": "openai",
+    "azure": "azure.ai.openai",
+    "ollama": "ollama",
+    "anthropic": "anthropic",
+}
+"""What those conventions call the providers of models."""
 
 
 class _Traced(TraceSpan):
@@ -109,7 +114,7 @@ def _operation(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
 
 def _named(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
     return {
-        _GEN_AI.get(name, f"hitherto.{name}"): _PROVIDERS.get(value, value) if name == "provider" else value
+        _GEN_AI.get(name, f"hitherto.{name}"): PROVIDERS.get(value, value) if name == "provider" else value
         for name, value in attributes.items()
         if value is not None
     }

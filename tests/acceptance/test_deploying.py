@@ -31,6 +31,7 @@ from hitherto.settings import Settings
 from tests.databases import Server
 from tests.http.serving import serving
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -117,8 +118,7 @@ def _programs() -> Path:
 def proxied(service: str, folder: Path) -> Generator[tuple[str, ssl.SSLContext]]:
     """The address of Caddy before a service, with the Caddyfile of `deploy/`, and what trusts its certificate."""
     assert CADDY is not None
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        port, plain = one.getsockname()[1], other.getsockname()[1]
+    port, plain = free_port(), free_port()
     options = f"{{\n\tadmin off\n\tskip_install_trust\n\thttp_port {plain}\n\thttps_port {port}\n}}\n"
     (folder / "Caddyfile").write_text(options + (DEPLOY / "Caddyfile").read_text(encoding="utf-8"))
     environment = {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import hitherto
 from hitherto import Scope
 from tests.engine import streams
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.providers.models.endpoint import Answer, Endpoint
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -29,12 +30,6 @@ SERVERS = {
     "django": ["app.py", "runserver", "--noreload", "127.0.0.1:PORT"],
 }
 SCOPE = Scope(tenant="shop", user="ada", agent="support")
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
 
 
 @contextmanager

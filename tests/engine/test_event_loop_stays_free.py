@@ -57,7 +57,7 @@ async def test_a_document_is_cut_in_a_thread_however_short_it_is(watched: Watche
 
 
 async def test_an_archive_is_cut_in_a_thread(watched: Watched) -> None:
-    threads = watched("engine.documents.cut.passages")
+    threads = watched("engine.digests.make.passages")
     async with memory(worker=True, model=Scripted(then=items(("They talked.", [0])))) as opened:
         chat = opened.conversation("c", scope=SCOPE, policy=ARCHIVING)
         for turn in range(5):

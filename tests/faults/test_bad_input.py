@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 
 import pytest
 
@@ -13,6 +12,7 @@ from tests.faults.processes import Program
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
+from tests.ports import free_port
 from tests.providers.models.endpoint import refused
 
 
@@ -66,9 +66,7 @@ class TestItGoesOn:
         self, api: Api, crew: Crew, model: ThinkingModel, tables: Tables
     ) -> None:
         """Its digests are put off, again and again and ever longer; another worker makes them."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            nowhere = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        nowhere = f"http://127.0.0.1:{free_port()}/v1"
         worker = await crew.worker(model_base_url=nowhere, model_max_attempts=1, backoff=0.1)
         digest = await api.fire()
         await worker.said("put off for c: ModelUnavailable")

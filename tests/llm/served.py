@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
 
 import httpx2 as httpx
+
+from tests.ports import free_port
 
 MODEL = "smollm2-135m"
 
@@ -35,7 +36,7 @@ class Served:
     def __init__(self, python: Path, *, log: Path) -> None:
         self._python = python
         self._log = log
-        self._port = _free_port()
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> Served:
@@ -93,9 +94,3 @@ class Served:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -41,8 +41,7 @@ def pooled(url: str) -> Generator[str]:
     """The address of PgBouncer before the server at `url`, with two connections to it."""
     assert PGBOUNCER is not None
     asked = conninfo_to_dict(url)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        listen = free.getsockname()[1]
+    listen = free_port()
     user = str(asked["user"])
     # It refuses to run as root; the embedded server lets in its own account alone.
     owner = Path(str(asked["host"])).stat()

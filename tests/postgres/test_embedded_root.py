@@ -54,15 +54,27 @@ def theirs(folder: Path, account: pwd.struct_passwd) -> Path:
     return made
 
 
-@pytest.mark.parametrize("where", ["theirs", "theirs/new", "theirs/roots", "theirs/link"])
+@pytest.mark.parametrize("where", ["theirs", "theirs/new", "theirs/roots", "theirs/link", "over"])
 def test_a_directory_that_another_user_can_replace(folder: Path, theirs: Path, where: str) -> None:
     """Root would follow that user's links, and give away, read or delete what they lead to."""
     (theirs / "roots").mkdir()
     (theirs / "link").symlink_to(folder / "private")
+    (folder / "over").symlink_to("theirs/link")
     before = sorted(folder.rglob("*"))
     with pytest.raises(EmbeddedServerError, match=rf"{theirs} belongs to uid (\d+), who.*Run as uid \1"):
         asyncio.run(EmbeddedServer.start(folder / where))
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["link", "link/pg"])
+def test_a_link_that_another_user_has_made(folder: Path, account: pwd.struct_passwd, name: str) -> None:
+    """As in a folder for all users."""
+    (folder / "private").mkdir()
+    (folder / "link").symlink_to("private")
+    os.chown(folder / "link", account.pw_uid, account.pw_gid, follow_symlinks=False)
+    with pytest.raises(EmbeddedServerError, match=rf"{folder}/link belongs to uid {account.pw_uid}"):
+        asyncio.run(EmbeddedServer.start(folder / name))
+    assert list((folder / "private").iterdir()) == []
 
 
 async def test_a_directory_from_outside_of_a_container(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

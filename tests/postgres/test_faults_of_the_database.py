@@ -33,6 +33,7 @@ from tests.conftest import SCOPE
 from tests.faults.waiting import until
 from tests.memories import open_on
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.postgres.verbs import ALL, VERBS, WRITING
 from tests.store.samples import dialogue, digest_of, fire, head_of, log_of, snapshot, user, write
 
@@ -78,9 +79,7 @@ async def widen(store: Store, connections: int) -> None:
 class TestUnreachable:
     @pytest.fixture
     def closed_port(self) -> int:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            return free.getsockname()[1]
+        return free_port()
 
     @pytest.mark.parametrize(
         "address",

@@ -6,10 +6,12 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 import hitherto
 from hitherto import rolling, sliding_window
@@ -18,7 +20,7 @@ from hitherto.core.policy.presets import policy_of
 from hitherto.errors import InvalidSettings
 from hitherto.other_systems.settings_aliases import ALIASES, AliasedSettings, settings_of, without_aliases
 from hitherto.settings import Settings
-from hitherto.settings.sources import SettingValue
+from hitherto.settings.sources import _ADDRESSES_OF, SettingValue
 from tests.acceptance.cli.commands import bare
 from tests.conftest import SCOPE
 
@@ -243,6 +245,11 @@ class TestAliases:
         for name in ("policy", "model"):
             if name in values and values[name].level == 0:
                 assert found[name].value == values[name].value, "what a call gives comes first"
+
+
+def test_of_each_key_it_is_said_where_it_goes() -> None:
+    keys = {name for name, field in Settings.model_fields.items() if SecretStr in get_args(field.annotation)}
+    assert keys == {*_ADDRESSES_OF}
 
 
 class TestCommand:

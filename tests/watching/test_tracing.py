@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from opentelemetry import trace
@@ -18,8 +18,9 @@ from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.errors import InvalidSettings, ModelRateLimited
 from hitherto.settings import Settings
+from hitherto.settings.values import ModelProvider
 from hitherto.watching import Metrics, watch_of
-from hitherto.watching.tracing import Tracing
+from hitherto.watching.tracing import PROVIDERS, Tracing
 
 SECRET = "the vault opens with 1234"
 
@@ -110,6 +111,10 @@ def test_a_model_call_is_told_in_the_words_of_the_conventions(tracing: Tracing, 
         "hitherto.digest": 3,
     }
     assert collected["model_call"].kind is SpanKind.CLIENT
+
+
+def test_each_provider_has_its_name_in_the_conventions() -> None:
+    assert {*PROVIDERS} == {*get_args(ModelProvider)}
 
 
 def test_a_compaction_is_no_chat(tracing: Tracing, collected: Collected) -> None:

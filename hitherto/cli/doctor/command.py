@@ -51,7 +51,7 @@ async def _checks(database: str | None) -> list[Check]:
     except InvalidSettings as error:
         others = ("database", *REST, "model", "compactor", "embedder", "reranker", "prices")
         skipped = [settings.skipped(name, "not looked at: see settings") for name in others]
-        return [settings.failed("settings", error), *skipped]
+        return [*settings.check_settings(error), *skipped]
     embedder, space = await settings.check_embedder(loaded)
     return [
         *settings.check_settings(loaded),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import time
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -14,13 +12,12 @@ from hitherto import tokens
 from hitherto.core.digests.make import DigestContent, digest
 from hitherto.core.prompt import PromptLine
 from hitherto.core.recall.vectors import Space
-from hitherto.errors import HithertoError, InvalidInput
-from hitherto.other_systems.settings_aliases import ALIASES
+from hitherto.errors import HithertoError, InvalidInput, InvalidSettings
+from hitherto.other_systems.settings_aliases import ignored_variables
 from hitherto.ports.models import EXTRACTIVE, Completion, Embedder, Model, Reranker, usable
 from hitherto.pricing import listed
 from hitherto.providers.names import NONE, compactor_of, embedder_of, learn, model_of, reranker_of
-from hitherto.settings import Settings, variable
-from hitherto.settings.sources import CONFIG, environment_values
+from hitherto.settings import Settings
 
 
 class CheckState(StrEnum):
@@ -59,36 +56,18 @@ def skipped(name: str, found: str) -> Check:
     return Check(name=name, state=CheckState.SKIPPED, found=found)
 
 
-_PREFIX = "HITHERTO_"
-_OTHER_VARIABLES = {CONFIG, "HITHERTO_TRACEBACK"}
-"""Variables that are not settings themselves."""
-
-
-def check_settings(settings: Settings) -> Iterator[Check]:
-    """A check for each variable that only looks like a setting; else one that is ok."""
+def check_settings(settings: Settings | InvalidSettings) -> Iterator[Check]:
+    """A check that failed where the settings cannot be used, and one for each variable that only looks like a setting;
+    else one that is ok."""
     name = "settings"
+    if isinstance(settings, InvalidSettings):
+        yield failed(name, settings)
     ignored = list(ignored_variables())
     for one, advice in ignored:
         yield warning(name, f"{one} is in the environment, and no setting is called so; it is ignored", advice)
-    if not ignored:
+    if not ignored and isinstance(settings, Settings):
         names = ", ".join(sorted(settings.model_fields_set))
         yield ok(name, f"readable; set: {names}" if names else "readable; all are defaults")
-
-
-def ignored_variables() -> Iterator[tuple[str, str]]:
-    """The variables of the environment that only look like settings, and those that are settings by their names in
-    other systems, which few commands know; and what to do about each."""
-    for one in sorted(environment_values(ALIASES).values(), key=lambda one: one.where):
-        yield (
-            one.where,
-            "only `hitherto serve --other-systems` and `hitherto agent` know it; set HITHERTO_MODEL, "
-            "HITHERTO_MODEL_BASE_URL or HITHERTO_POLICY instead",
-        )
-    known = {*map(variable, Settings.model_fields), *ALIASES.values(), *_OTHER_VARIABLES}
-    for one in sorted(map(str.upper, os.environ)):
-        if one.startswith(_PREFIX) and one not in known:
-            near = difflib.get_close_matches(one, known, n=1)
-            yield one, f"if {near[0]} is meant, rename it" if near else "leave it out, or see docs/settings.md"
 
 
 def check_prices(settings: Settings) -> Check:

@@ -94,8 +94,7 @@ def serve(
     if configurations:
         settings = kind.load(**given | digest_model(configurations[0], settings.model_dump(exclude_unset=True)))
     (logs.json_lines if lines is LogFormat.JSON else logs.plain_lines)()
-    if not other_systems:
-        warn_of_ignored_variables()
+    warn_of_ignored_variables(aliases=other_systems)
     uvloop.run(_serve(settings, listening(settings), configurations, tools, other_systems=other_systems))
 
 

@@ -15,9 +15,9 @@ from psycopg.pq import Ping
 from hitherto import logs
 from hitherto.addresses import shown_address
 from hitherto.cli import options
-from hitherto.cli.doctor.settings import ignored_variables
 from hitherto.engine.memory import Memory
 from hitherto.errors import DatabaseUnavailable, InvalidInput
+from hitherto.other_systems.settings_aliases import ignored_variables
 from hitherto.ports.watch import Watch
 from hitherto.settings import Settings
 from hitherto.store.embedded.server import default_data_directory
@@ -68,9 +68,10 @@ def worker(
     asyncio.run(_work(settings, metrics))
 
 
-def warn_of_ignored_variables() -> None:
-    """Log a warning for each variable of the environment that looks like a setting and is none."""
-    for one, advice in ignored_variables():
+def warn_of_ignored_variables(*, aliases: bool = False) -> None:
+    """Log a warning for each variable of the environment that looks like a setting and is none. With `aliases`, the
+    process knows the names of settings in other systems."""
+    for one, advice in ignored_variables(aliases=aliases):
         log.warning("%s is no setting, and is ignored; %s", one, advice)
 
 

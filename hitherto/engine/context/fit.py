@@ -101,35 +101,12 @@ class ContextBuilder:
             if queries or options is not None or used.recalls:
                 # Whatever the question: what is cut must not depend on it.
                 request = replace(request, recall_tokens=self._set_aside(request, options))
-        async with self.handle.services.searches.late_turn() as turn:
-            begun = asyncio.ensure_future(load_searches(self._recaller, queries, turn)) if queries else None
-            try:
-                request, made = await self._assembled(request, shown, head, at)
-            except BaseException:
-                if begun is not None:
-                    begun.cancel()
-                    await asyncio.wait([begun])  # the caller may close the memory next
-                raise
-            loaded = [] if begun is None else await begun
-            if complete and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):
-                # The request's own tokenizer counted more than the log's.
-                own = await self._recall_queries(request, none(), shown, head, recall=options, crossing=CrossSession())
-                queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own, turn)]
-            missing += [] if at is not None else _missing(used, head)
-            if queries:
-                visible = [span for span in made.fates if span.fate is Fate.IN]
-                lead = lead_tokens(request, {one.why for one in queries})
-                recalled = await found(
-                    self.handle,
-                    self._recaller,
-                    queries,
-                    loaded,
-                    visible=visible,
-                    room=self._room_left(request, made) - lead,
-                    reserved=request.recall_tokens - lead,
-                    count=request.counter.count,
-                    missing=missing,
-                )
+        missing += [] if at is not None else _missing(used, head)
+        unless_cut = options if complete else None
+        request, made, newly = await self._with_searches(
+            request, shown, head, at, queries=queries, unless_cut=unless_cut, missing=missing
+        )
+        recalled = newly or recalled
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, recalled.pieces, request, own=mine, left_out=recalled.left_out)
         return await aside(
@@ -168,6 +145,51 @@ class ContextBuilder:
             return ()
         subject = self.handle.about(head) or None
         return recall_queries(self.handle, used, shown, question, asked=recall, crossing=crossing, subject=subject)
+
+    async def _with_searches(
+        self,
+        request: ContextRequest,
+        shown: View,
+        head: HeadWithCalls,
+        at: int | None,
+        *,
+        queries: Sequence[RecallQuery],
+        unless_cut: RecallOptions | None,
+        missing: list[str],
+    ) -> tuple[ContextRequest, Assembled, Found | None]:
+        """As `_assembled`, with what the queries find; None where there are none. `unless_cut` are the options by which
+        is searched only if not all is shown. What a search has loaded is held no longer than its turn."""
+        async with self.handle.services.searches.late_turn() as turn:
+            begun = asyncio.ensure_future(load_searches(self._recaller, queries, turn)) if queries else None
+            try:
+                request, made = await self._assembled(request, shown, head, at)
+            except BaseException:
+                if begun is not None:
+                    begun.cancel()
+                    await asyncio.wait([begun])  # the caller may close the memory next
+                raise
+            loaded = [] if begun is None else await begun
+            if unless_cut and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):
+                # The request's own tokenizer counted more than the log's.
+                own = await self._recall_queries(
+                    request, none(), shown, head, recall=unless_cut, crossing=CrossSession()
+                )
+                queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own, turn)]
+            if not queries:
+                return request, made, None
+            lead = lead_tokens(request, {one.why for one in queries})
+            newly = await found(
+                self.handle,
+                self._recaller,
+                queries,
+                loaded,
+                visible=[span for span in made.fates if span.fate is Fate.IN],
+                room=self._room_left(request, made) - lead,
+                reserved=request.recall_tokens - lead,
+                count=request.counter.count,
+                missing=missing,
+            )
+            return request, made, newly
 
     async def _assembled(
         self, request: ContextRequest, shown: View, head: HeadWithCalls, at: int | None

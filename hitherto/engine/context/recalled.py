@@ -185,7 +185,14 @@ async def load_searches(
             log.warning("Recall failed; the context goes without it: %s", error, tenant=one.criteria.scope.tenant)
             return None
 
-    return list(await asyncio.gather(*(load_search(one) for one in queries)))
+    # None of them goes on after another one has failed: it would take a turn that nobody gives back.
+    made = await asyncio.gather(*(load_search(one) for one in queries), return_exceptions=True)
+    found = list[LoadedSearch | None]()
+    for one in made:
+        if isinstance(one, BaseException):
+            raise one
+        found.append(one)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from hitherto.core.digests.archive import (
 from hitherto.core.digests.digest import DigestOutcome, DigestWork
 from hitherto.core.digests.make import DigestContent, digest
 from hitherto.core.digests.prompts import PROMPT_VERSION
-from hitherto.core.documents import NewDocument
+from hitherto.core.documents import NewDocument, passages
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
@@ -34,7 +34,6 @@ from hitherto.core.policy.view import layout_of
 from hitherto.core.prompt import Prompt, PromptLine
 from hitherto.engine.calls import CallContext, Calls, told
 from hitherto.engine.daily_limit import CallPostponed
-from hitherto.engine.documents.cut import cut
 from hitherto.engine.facts.learn import FoundFacts, facts_task, found_facts_of
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.embedding import Embedding
@@ -73,10 +72,15 @@ class Archiver:
         archive = await self._asked(excerpt, made, ledger, action.max_tokens)
         if archive is None:
             archive = fallback_summary(excerpt, made.items)
-        sizes = {"tokens": action.passage_tokens, "overlap": action.passage_overlap}
-        return await asyncio.to_thread(
-            archived, excerpt, archive, cut=partial(cut, self._services, markdown=True, **sizes)
+        settings = self._services.settings
+        cut = partial(
+            passages,
+            limit=action.passage_tokens or settings.passage_tokens,
+            overlap=settings.passage_overlap if action.passage_overlap is None else action.passage_overlap,
+            count=self._services.canonical.count,
+            markdown=True,
         )
+        return await asyncio.to_thread(archived, excerpt, archive, cut=cut)
 
     async def _asked(
         self, excerpt: Excerpt, made: DigestOutcome, ledger: list[ModelCall], limit: int

@@ -12,6 +12,7 @@ from hitherto.core.documents import (
     Document,
     KeptDocument,
     NewDocument,
+    Passage,
     checked_namespace,
     checked_text,
     checked_title,
@@ -20,11 +21,12 @@ from hitherto.core.documents import (
     heading_of,
     is_markdown,
     metadata_json,
+    passages_in_parts,
     type_of,
+    without_inner,
 )
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
-from hitherto.engine.documents.cut import cut_in_threads
 from hitherto.engine.purge import purge
 from hitherto.engine.recall.arguments import checked_limit, checked_words
 from hitherto.engine.services import Services
@@ -88,11 +90,27 @@ class Documents:
             return document, marked
 
         document, marked = await in_thread(made)
-        passages = await cut_in_threads(self._services, text, markdown=marked)
+        passages = await self._cut(text, markdown=marked)
         kept = await self._documents.keep(self._scope, replace(document, passages=passages))
         if kept.new:
             self._services.appended.set()
         return kept
+
+    async def _cut(self, text: str, *, markdown: bool) -> tuple[Passage, ...]:
+        """The passages of a text that may be very long. Each part of it has a thread's turn of its own: others get
+        theirs in between, and a task that is cancelled waits for one part."""
+        settings = self._services.settings
+        parts = passages_in_parts(
+            text,
+            limit=settings.passage_tokens,
+            overlap=settings.passage_overlap,
+            count=self._services.canonical.count,
+            markdown=markdown,
+        )
+        found = list[Passage]()
+        while (part := await in_thread(next, parts, None)) is not None:
+            found += part
+        return await in_thread(without_inner, found)
 
     async def get(self, id: int) -> Document | None:
         """One document in full; None where there is none of that id."""

@@ -159,8 +159,6 @@ class Recaller:
     def __init__(self, services: Services, calls: Calls) -> None:
         self._services, self._calls = services, calls
         self._embedding = Embedding(services, calls)
-        self._large = set[tuple[Scope, bool]]()
-        """Scopes, with all agents or one, that were large when they were last searched."""
 
     async def recall(
         self, question: str, criteria: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
@@ -171,6 +169,7 @@ class Recaller:
             async with self._services.searches.late_turn() as turn:
                 loaded = await self.load_search(question, criteria, turn)
                 if loaded.search_data.due and await purge(self._services, criteria.scope.tenant):
+                    del loaded  # else its data would be held beside what is loaded now
                     loaded = await self.load_search(question, criteria, turn)
                 found = await self.find(loaded, criteria, limit=limit, min_score=min_score, rerank=rerank)
             span.set(hits=len(found.hits), searched=found.searched, missing=" ".join(found.missing))
@@ -194,7 +193,8 @@ class Recaller:
     async def load_search(self, question: str, criteria: SearchFilter, turn: LateTurn) -> LoadedSearch:
         """Load the data of the first stage in one round trip, then the question's vector. `find` may get a narrower
         filter of the same scope, but not one that names conversations or times where this one names none. Where the
-        scope is large, this takes its `turn` first, which is to be held as long as the result."""
+        scope is large, this takes its `turn` first, which is to be held as long as the result: through the calls of the
+        embedder and the reranker too, which have their own times."""
         question = question[:_LONGEST].strip()
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
@@ -221,16 +221,17 @@ class Recaller:
         self, criteria: SearchFilter, terms: QuestionTerms, spaces: Sequence[Space], turn: LateTurn
     ) -> SearchData:
         hashes, whose = terms.hashes.tolist(), (criteria.scope, criteria.all_agents)
+        large = self._services.large_scopes
         while True:
-            if whose in self._large:
+            if whose in large:
                 await turn.take()
             found = await uninterrupted(
                 self._services.store.index.search_data(criteria, terms=hashes, spaces=spaces, limit=_WAITING)
             )
             if found.size < _LARGE:
-                self._large.discard(whose)
+                large.discard(whose)
                 return found
-            self._large.add(whose)
+            large.add(whose)
             if turn.tenant is not None:
                 return found
             del found  # else it would be held while others have their turns

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,21 +25,32 @@ def is_root() -> bool:
 def make(path: Path) -> Path:
     """Makes the folder at `path` and its parents, unless they are there; returns where it really is.
 
-    Run by root, raises EmbeddedServerError where it or a folder on the way to it belongs to another account, who could
-    put something else in its place. Raises OSError.
+    Run by root, raises EmbeddedServerError where it, or a folder or a link on the way to it, belongs to another
+    account, who could put something else in its place. Raises OSError.
     """
     real = path.resolve()
     if is_root():
-        for folder in (real, *real.parents, *path.absolute().parents):
+        for one in (real, *real.parents, *_on_the_way(path)):
             with suppress(FileNotFoundError):
-                uid = folder.stat().st_uid
+                uid = one.lstat().st_uid
                 if uid != 0 and _is_account(uid):
                     raise EmbeddedServerError(
-                        f"{folder} belongs to uid {uid}, who could put something else in the place of {path}, and "
+                        f"{one} belongs to uid {uid}, who could put something else in the place of {path}, and "
                         f"this is root. Run as uid {uid}, give a directory in folders of root's, {OTHERWISE}"
                     )
     real.mkdir(mode=0o700, parents=True, exist_ok=True)
     return real
+
+
+def _on_the_way(path: Path) -> Iterator[Path]:
+    """The folders and links that lead to `path`, which leads somewhere."""
+    todo = [path.absolute()]
+    while todo:
+        at = todo.pop()
+        for one in (at, *at.parents):
+            yield one
+            if one.is_symlink():
+                todo.append(one.parent / one.readlink())
 
 
 def _is_account(uid: int) -> bool:

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from hitherto import Memory, assistant, user
+from hitherto.core.context.recalled import RecallReason
 from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.index import SearchData
 from hitherto.core.recall.vectors import Vectors
+from hitherto.engine.context.recalled import RecallQuery, load_searches
 from hitherto.engine.recall import embedding, recall
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
 from hitherto.limiter import served_caller
@@ -223,3 +225,36 @@ async def test_few_hold_a_large_scope_at_once(opened: Opened, monkeypatch: pytes
     assert most[0] < 10, "the first time, those that load it on a connection too"
     assert most[1] == 2
     assert not held
+
+
+async def test_a_search_that_fails_leaves_no_turn_taken(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by another search of the same context either, which takes its turn after that."""
+    monkeypatch.setattr(recall, "_LARGE", 1)
+    async with opened() as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I play the cello"), assistant("Since when?"))
+        assert await memory.wait_for_index()
+        search_data, asked = index_of(memory).search_data, 0
+
+        async def first_fails(*given: Any, **named: Any) -> SearchData:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                raise RuntimeError
+            await asyncio.sleep(0.05)
+            return await search_data(*given, **named)
+
+        monkeypatch.setattr(index_of(memory), "search_data", first_fails)
+        queries = [
+            RecallQuery(
+                why=RecallReason.REQUEST, question=QUESTION, criteria=SearchFilter(scope=SCOPE), limit=1, min_score=0
+            )
+            for _ in range(2)
+        ]
+        searches = memory._services.searches
+        with pytest.raises(RuntimeError):
+            async with searches.late_turn() as turn:
+                await load_searches(memory._recaller, queries, turn)
+        await asyncio.sleep(0.2)
+        async with asyncio.timeout(PATIENCE), searches.turn(), searches.turn(), searches.turn(), searches.turn():
+            assert asked == 3
