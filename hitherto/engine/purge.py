@@ -1,4 +1,5 @@
-"""Purging: erases the expired messages of all conversations, or of one tenant's, and drops old receipts."""
+"""Purging: erases the expired messages of all conversations, or of one tenant's, and drops old receipts. When a message
+expires is decided in `core.log.append`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _FILES = (
     "log/log.sql",
     "log/listing.sql",
     "digests.sql",
-    "log/purge.sql",
+    "log/receipts.sql",
     "log/erase.sql",
     "log/erase_scope.sql",
     "runs.sql",

@@ -1,4 +1,4 @@
--- Receipts, deleted conversations and expired messages.
+-- Idempotency receipts, conversations that are deleted, and those with messages that have expired.
 
 -- name: receipt
 -- What an idempotency key answered.
