@@ -78,7 +78,14 @@ async def raw(url: str, *parts: bytes, pause: float = 0, end: bool = False) -> b
     """What the service answers to these bytes, however wrong they are, until it closes."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    reading = asyncio.create_task(reader.read())
+    answer = bytearray()
+
+    async def read() -> None:
+        with suppress(ConnectionError):  # what came before is the answer
+            while part := await reader.read(65_536):
+                answer.extend(part)
+
+    reading = asyncio.create_task(read())
     with suppress(ConnectionError):
         for part in parts:
             writer.write(part)
@@ -86,10 +93,9 @@ async def raw(url: str, *parts: bytes, pause: float = 0, end: bool = False) -> b
             await asyncio.sleep(pause)
         if end:
             writer.write_eof()
-    with suppress(ConnectionError):
-        await reading
+    await reading
     writer.close()
-    return b"" if reading.exception() else reading.result()
+    return bytes(answer)
 
 
 def head(method: str = "POST", path: str = HERE, **more: str) -> bytes:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import resource
 import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from hitherto import Memory
+from hitherto.http.operations import AGENT, PREFIX, USER
 from hitherto.http.server import serve
-from tests.http.serving import serving
+from hitherto.http.server.app import create_app
+from tests.conftest import SCOPE
+from tests.http.serving import LIMITS, serving
+from tests.patience import PATIENCE
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -146,3 +153,46 @@ def test_there_are_fewer_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, most in ((256, 205), (1_024, 820), (60, 10), (20, 1), (resource.RLIM_INFINITY, 100_000)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
         assert serve.most_connections() == most
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("GET", "/readyz", b""), ("POST", f"{PREFIX}/recall", json.dumps({"question": "q" * 100_000}).encode())],
+    ids=["a look at the database", "work on a large body"],
+)
+async def test_an_answer_that_nobody_reads_keeps_no_turn(memory: Memory, method: str, path: str, body: bytes) -> None:
+    """It may be held for a minute, and others of the tenant, or all, would wait for its turn."""
+    app = create_app(memory, keys=False, limits=LIMITS, origins=(), more=None)
+    headers = {"host": "localhost", "content-type": "application/json", "content-length": str(len(body))}
+    headers |= {USER: SCOPE.user or "", AGENT: SCOPE.agent or ""}
+    scope: dict[str, Any] = {
+        **{"type": "http", "http_version": "1.1", "scheme": "http", "method": method, "path": path},
+        **{"raw_path": path.encode(), "root_path": "", "query_string": b"", "server": ("localhost", 80)},
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }
+
+    async def answered(send: Callable[[Any], Awaitable[None]]) -> None:
+        parts = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> Any:
+            return next(parts, None) or await asyncio.Event().wait()
+
+        await app(dict(scope), receive, send)
+
+    begun, statuses = asyncio.Queue[None](), list[int]()
+
+    async def unread(_: Any) -> None:
+        begun.put_nowait(None)
+        await asyncio.Event().wait()
+
+    async def read(message: Any) -> None:
+        statuses.append(message.get("status", 0))
+
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        unread_ones = [group.create_task(answered(unread)) for _ in range(5)]
+        for _ in unread_ones:
+            await begun.get()
+        await answered(read)
+        for one in unread_ones:
+            one.cancel()
+    assert statuses[0] == 200

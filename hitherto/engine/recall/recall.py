@@ -48,7 +48,7 @@ at."""
 _ENTRY = 3
 """What an entry counts for in the first stage, in characters of a source without one."""
 
-_LARGE = 100_000
+_LARGE = 10_000
 """Entries of a scope from which on few searches load it at once: each holds 100 bytes of an entry."""
 
 

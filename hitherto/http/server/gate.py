@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -141,7 +141,9 @@ class RequestGate:
     async def _handle(self, scope: Scope, receive: ReceivedParts, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
         if path in OPEN:
-            async with self._looks.turn() if path == "/readyz" else nullcontext():  # it takes a connection
+            async with answered.turns as turns:
+                if path == "/readyz":  # it takes a connection
+                    await turns.enter_async_context(self._looks.turn())
                 await self._app(scope, receive, answered)
             return
         headers = _checked_headers(scope)
@@ -164,8 +166,10 @@ class RequestGate:
                         reads = scope["method"] == "GET" or any(one.match(path) for one in _READS)
                         async with (
                             _while_client_stays(receive, answered, limit) if reads else nullcontext(),
-                            self._work.turn() if large else nullcontext(),
+                            answered.turns as turns,
                         ):
+                            if large:
+                                await turns.enter_async_context(self._work.turn())
                             await self._app(scope, replayed(body, receive), answered)
                         return
                 limit.reschedule(None)
@@ -246,12 +250,13 @@ class _SentAnswer:
         self.whole = False
         self.ends = True
         """Whether it ends with its last part, or is held open after that."""
+        self.turns = AsyncExitStack()
+        """Turns that end when it begins: whoever does not read it must not keep them."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            await self._send(message)  # which only keeps it, until the body comes
-            return
+            await self.turns.aclose()
         if message["type"] == "http.response.body":
             body, more = message.get("body", b""), message.get("more_body", False) or not self.ends
             last = max(len(body) - 1, 0) // _PART * _PART
