@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
@@ -171,16 +170,14 @@ class Worker:
         queue, clock, pause = self._services.queue, asyncio.get_running_loop().time, _SOONEST
         while True:
             queue.news.clear()
-            looked_at, busy = clock(), queue.busy_tenants()
-            found = deque(await self._due(busy))
+            looked_at = clock()
+            found = deque(await self._due())
             many, took = len(found) == _BATCH, False
             if self._refused and found:  # one shows whether claims work again
                 found = deque([random.choice(found)])  # noqa: S311 (no secret)
             while found:
                 await queue.room()
                 if clock() - looked_at > _FRESH or (took and self._refused):
-                    break
-                if not {*queue.busy_tenants()} <= {*busy}:  # then those of others come first
                     break
                 if self._met_another and not queue.busy_tenants():  # which goes through the same digests, and is ahead
                     found.rotate(random.randrange(len(found)))  # noqa: S311 (no secret)
@@ -195,13 +192,14 @@ class Worker:
                     await queue.news.wait()
                     pause = _SOONEST
 
-    async def _due(self, busy: Sequence[str]) -> list[DigestJob]:
-        """Digests that are due, those of `busy` tenants last; none where the database cannot be asked, or takes no
-        writes."""
+    async def _due(self) -> list[DigestJob]:
+        """Digests that are due; none where the database cannot be asked, or takes no writes."""
         if self._read_only:
             return []
         try:
-            found = await self._store.due_digests(limit=_BATCH, able=self._services.able, busy=busy)
+            found = await self._store.due_digests(
+                limit=_BATCH, able=self._services.able, busy=self._services.queue.busy_tenants()
+            )
         except StoreError as error:
             say = log.debug if self._blind else log.warning
             say("Due digests cannot be looked for, which will be tried again: %s", error)

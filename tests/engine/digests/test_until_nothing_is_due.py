@@ -13,7 +13,6 @@ import hitherto
 from hitherto import Conversation, Memory, assistant, chunks, rolling, sliding_window, summarize, trim, user
 from hitherto.core.digests.digest import Status
 from hitherto.core.prompt import Prompt
-from hitherto.engine.digests import worker
 from hitherto.errors import ModelUnavailable
 from hitherto.providers.scripted import Gate, Scripted, items
 from hitherto.store.store import Store
@@ -296,7 +295,6 @@ async def test_a_tenant_with_many_due_digests_holds_up_no_other(store: Store) ->
             chat = memory.conversation(f"c{number}", scope=replace(SCOPE, tenant="globex"), policy=policy)
             await chat.append(*(user("theirs") for _ in range(3)))
         await memory.conversation("ours", scope=SCOPE, policy=policy).append(*(user("ours") for _ in range(3)))
-        await asyncio.sleep(2 * worker._FRESH)  # until then, what the last look has found comes first
         gate.open()
         await memory.wait_for_digests()
         assert made_of.count("theirs") == 40
