@@ -79,7 +79,7 @@ async def test_whoever_has_left_reads_no_more(memory: Memory, method: str, path:
         if (method, path, body) in READS:
             await until(lambda: not in_progress(), "the request has ended")
         else:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # in which the service sees that the client is gone
             assert in_progress()
         for tenant in held:
             turns.release(tenant)

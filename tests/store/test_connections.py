@@ -35,7 +35,8 @@ async def test_it_holds_nothing_of_what_was_written_or_read(store: Store) -> Non
 
 
 async def test_a_pipeline_ends_with_its_sync(store: Store, tmp_path: Path) -> None:
-    """After that, a pooler may have given the server's connection to another client: what is sent then takes one."""
+    """After that, a pooler may have given the server's connection to another client: what is sent then takes one. The
+    statements sleep, so that their results are still to come when the Sync is sent."""
     trace = tmp_path / "trace"
     async with store._connections.borrowed() as connection:
         with trace.open("w") as file:
