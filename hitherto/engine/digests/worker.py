@@ -30,7 +30,8 @@ _BATCH = 100
 """Digests that one look finds."""
 
 _FRESH = 1.0
-"""Seconds for which what a look has found is good: then others may have taken it, or something may be due longer."""
+"""Seconds for which what a look has found is good at most: then others may have taken it. Once there is news,
+`_SOONEST`: it may be of a tenant that has less in progress here."""
 
 _FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
 """Seconds; sweeps come more often where `lease_timeout` is short."""
@@ -172,12 +173,13 @@ class Worker:
             queue.news.clear()
             looked_at = clock()
             found = deque(await self._due())
+            found_at = clock()
             many, took = len(found) == _BATCH, False
             if self._refused and found:  # one shows whether claims work again
                 found = deque([random.choice(found)])  # noqa: S311 (no secret)
             while found:
                 await queue.room()
-                if clock() - looked_at > _FRESH or (took and self._refused):
+                if clock() - found_at > (_SOONEST if queue.news.is_set() else _FRESH) or (took and self._refused):
                     break
                 if self._met_another and not queue.busy_tenants():  # which goes through the same digests, and is ahead
                     found.rotate(random.randrange(len(found)))  # noqa: S311 (no secret)
