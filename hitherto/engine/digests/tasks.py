@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ class TaskQueue:
         self._store = store
         self._concurrency = concurrency
         self._tasks: dict[asyncio.Task[None], DigestJob] = {}
+        self._latest = deque[str](maxlen=concurrency)
         self._ended = asyncio.Event()
         self._submitted: dict[DigestJob, None] = {}
         self._work: Work | None = None
@@ -64,6 +65,7 @@ class TaskQueue:
             return False
         task = asyncio.create_task(self._work(job), name=f"digest {job.digest} of {job.tenant}")
         self._tasks[task] = job
+        self._latest.append(job.tenant)
         task.add_done_callback(self._drop)
         return True
 
@@ -73,9 +75,9 @@ class TaskQueue:
         return random.random() * self.workers < 1  # noqa: S311 (no secret)
 
     def busy_tenants(self) -> list[str]:
-        """Tenants that have at least half of the places here."""
-        held = Counter(job.tenant for job in self._tasks.values())
-        return [tenant for tenant, count in held.items() if 2 * count >= self._concurrency]
+        """Tenants that have at least half of the digests that were taken last, as many as there are places. Most are in
+        progress; those of a fast model may have ended."""
+        return [tenant for tenant, count in Counter(self._latest).items() if 2 * count >= self._concurrency]
 
     async def room(self) -> None:
         """Returns when there is room for another digest."""

@@ -172,7 +172,8 @@ class Worker:
         while True:
             queue.news.clear()
             looked_at = clock()
-            found = deque(await self._due())
+            busy = queue.busy_tenants()
+            found = deque(await self._due(busy))
             found_at = clock()
             many, took = len(found) == _BATCH, False
             if self._refused and found:  # one shows whether claims work again
@@ -181,7 +182,8 @@ class Worker:
                 await queue.room()
                 if clock() - found_at > (_SOONEST if queue.news.is_set() else _FRESH) or (took and self._refused):
                     break
-                if self._met_another and not queue.busy_tenants():  # which goes through the same digests, and is ahead
+                if self._met_another and len({job.tenant in busy for job in found}) == 1:
+                    # It goes through the same digests, and is ahead. Those of busy tenants stay behind all others.
                     found.rotate(random.randrange(len(found)))  # noqa: S311 (no secret)
                     self._met_another = False
                 took |= queue.take(found.popleft())
@@ -194,14 +196,12 @@ class Worker:
                     await queue.news.wait()
                     pause = _SOONEST
 
-    async def _due(self) -> list[DigestJob]:
+    async def _due(self, busy: list[str]) -> list[DigestJob]:
         """Digests that are due; none where the database cannot be asked, or takes no writes."""
         if self._read_only:
             return []
         try:
-            found = await self._store.due_digests(
-                limit=_BATCH, able=self._services.able, busy=self._services.queue.busy_tenants()
-            )
+            found = await self._store.due_digests(limit=_BATCH, able=self._services.able, busy=busy)
         except StoreError as error:
             say = log.debug if self._blind else log.warning
             say("Due digests cannot be looked for, which will be tried again: %s", error)

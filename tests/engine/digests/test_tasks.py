@@ -50,6 +50,17 @@ async def test_at_most_so_many_at_once(queue: TaskQueue, hand: Hand) -> None:
     assert (hand.begun, hand.most) == ([job(0), job(1), job(3)], ROOM)
 
 
+async def test_a_tenant_whose_digests_ended_at_once_is_busy(queue: TaskQueue, hand: Hand) -> None:
+    """With a fast model none may be in progress when due digests are looked for, and the other tenants' come first."""
+    for number in range(ROOM):
+        queue.submit(job(number))
+    await hand.holds(job(0), job(1))
+    for number in range(ROOM):
+        hand.finish(job(number))
+    await queue.wait_for_digests()
+    assert queue.busy_tenants() == ["acme"]
+
+
 def test_of_many_workers_each_has_a_turn_now_and_then(queue: TaskQueue) -> None:
     assert all(queue.has_turn() for _ in range(100))
     queue.workers = 10
