@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Work = Callable[[DigestJob], Coroutine[Any, Any, None]]
 
 _REMEMBERED = 10_000
+_LATEST = 100
+"""How many digests that were taken last tell which tenants are busy."""
+
 _LOOK = 0.1
 """Seconds after which rows that another process works on are looked at again."""
 
@@ -38,7 +41,7 @@ class TaskQueue:
         self._store = store
         self._concurrency = concurrency
         self._tasks: dict[asyncio.Task[None], DigestJob] = {}
-        self._latest = deque[str](maxlen=concurrency)
+        self._latest = deque[str](maxlen=_LATEST)
         self._ended = asyncio.Event()
         self._submitted: dict[DigestJob, None] = {}
         self._work: Work | None = None
@@ -75,9 +78,9 @@ class TaskQueue:
         return random.random() * self.workers < 1  # noqa: S311 (no secret)
 
     def busy_tenants(self) -> list[str]:
-        """Tenants that have at least half of the digests that were taken last, as many as there are places. Most are in
-        progress; those of a fast model may have ended."""
-        return [tenant for tenant, count in Counter(self._latest).items() if 2 * count >= self._concurrency]
+        """Tenants that have their share or more of the digests that were taken last here: with n tenants an n-th."""
+        taken = Counter(self._latest)
+        return [tenant for tenant, count in taken.items() if count * len(taken) >= len(self._latest)]
 
     async def room(self) -> None:
         """Returns when there is room for another digest."""

@@ -51,6 +51,9 @@ _ENTRY = 3
 _LARGE = 10_000
 """Entries of a scope from which on few searches load it at once: each holds 100 bytes of an entry."""
 
+_MANY = 100
+"""Hits, beyond which few searches are made at once: each reads ten texts a hit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
@@ -167,6 +170,8 @@ class Recaller:
         began = time.perf_counter()
         with self._services.watch.span("recall", tenant=criteria.scope.tenant, limit=limit) as span:
             async with self._services.searches.late_turn() as turn:
+                if limit > _MANY:
+                    await turn.take()
                 loaded = await self.load_search(question, criteria, turn)
                 if loaded.search_data.due and await purge(self._services, criteria.scope.tenant):
                     del loaded  # else its data would be held beside what is loaded now

@@ -50,15 +50,25 @@ async def test_at_most_so_many_at_once(queue: TaskQueue, hand: Hand) -> None:
     assert (hand.begun, hand.most) == ([job(0), job(1), job(3)], ROOM)
 
 
-async def test_a_tenant_whose_digests_ended_at_once_is_busy(queue: TaskQueue, hand: Hand) -> None:
-    """With a fast model none may be in progress when due digests are looked for, and the other tenants' come first."""
-    for number in range(ROOM):
-        queue.submit(job(number))
-    await hand.holds(job(0), job(1))
-    for number in range(ROOM):
-        hand.finish(job(number))
-    await queue.wait_for_digests()
+async def test_a_tenant_is_busy_with_its_share_of_the_last_digests(queue: TaskQueue, hand: Hand) -> None:
+    """None may be in progress when due digests are looked for, as with a fast model."""
+
+    async def make(tenant: str, *numbers: int) -> None:
+        for number in numbers:
+            assert queue.take(DigestJob(tenant, number))
+            await hand.holds(DigestJob(tenant, number))
+            hand.finish(DigestJob(tenant, number))
+            await queue.wait_for_digests()
+
+    assert queue.busy_tenants() == []
+    await make("acme", *range(10))
     assert queue.busy_tenants() == ["acme"]
+    await make("globex", 10)
+    assert queue.busy_tenants() == ["acme"]
+    await make("initech", *range(11, 21))
+    assert queue.busy_tenants() == ["acme", "initech"]
+    await make("globex", *range(21, 121))
+    assert queue.busy_tenants() == ["globex"], "only the last hundred count"
 
 
 def test_of_many_workers_each_has_a_turn_now_and_then(queue: TaskQueue) -> None:

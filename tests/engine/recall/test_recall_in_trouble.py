@@ -227,6 +227,18 @@ async def test_few_hold_a_large_scope_at_once(opened: Opened, monkeypatch: pytes
     assert not held
 
 
+async def test_searches_for_more_than_a_hundred_hits_take_turns(opened: Opened) -> None:
+    async with opened() as memory:
+        await memory.conversation("c", scope=SCOPE).append(user("I play the cello"), assistant("Since when?"))
+        searches = memory._services.searches
+        async with searches.turn(), searches.turn(), searches.turn(), searches.turn():
+            many = asyncio.create_task(memory.recall(QUESTION, scope=SCOPE, limit=101))
+            for _ in range(3):
+                assert (await memory.recall(QUESTION, scope=SCOPE, limit=100)).hits
+            assert not many.done()
+        assert (await many).hits
+
+
 async def test_a_search_that_fails_leaves_no_turn_taken(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by another search of the same context either, which takes its turn after that."""
     monkeypatch.setattr(recall, "_LARGE", 1)
