@@ -21,6 +21,7 @@ from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged
 from hitherto.core.log.ranges import Ranges
+from hitherto.engine.conversation import Conversation
 
 _MOST = 2**62
 """More messages than any log has, and still a number that the store takes."""
@@ -96,7 +97,7 @@ _COLORS = {Status.FAILED: "red", Status.PROCESSING: "yellow"}
 
 def digests(id: options.Conversation, *, target: Target, as_json: options.Json = False) -> None:
     """Show the chain of digests, and the newest in full."""
-    found, view_start = with_conversation(target, id, lambda conversation: conversation.digests())
+    found, view_start = with_conversation(target, id, _all_digests)
     if as_json:
         from pydantic import TypeAdapter
 
@@ -104,6 +105,13 @@ def digests(id: options.Conversation, *, target: Target, as_json: options.Json =
         output.print_json({"conversation": id, "digests": listed})
     else:
         output.show(digests_table(found), _newest(found, view_start))
+
+
+async def _all_digests(conversation: Conversation) -> list[Digest]:
+    found = list[Digest]()
+    while page := await conversation.digests(after=found[-1].id if found else None):
+        found += page
+    return found
 
 
 def digests_table(chain: Sequence[Digest], *, title: str = "Digests") -> Table:

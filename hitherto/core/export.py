@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -175,14 +175,12 @@ class LatestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptConversation:
-    """A conversation without its messages. No digest is claimed. `latest` is the digest of another conversation that
-    was chosen for it."""
+    """A conversation without its messages. No digest is claimed."""
 
     record: ConversationRecord
     digests: tuple[Digest, ...] = ()
     archived: tuple[DocumentRecord, ...] = ()
     receipts: tuple[ReceiptRecord, ...] = ()
-    latest: LatestRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,33 +282,39 @@ def record_of(line: bytes) -> Record:
 
 
 def renumbered(kept: KeptConversation, ids: Sequence[int] = ()) -> KeptConversation:
-    """The conversation with `ids` for its digests, ascending, as many as there are; by default 1, 2, 3 …. What a store
-    derives from other rows is left out of the head. Raises KeyError for a digest that is named and not there."""
+    """The conversation with `ids` for its digests, ascending, as many as there are; by default 1, 2, 3 …. Raises
+    KeyError for a digest that is named and not there."""
     there = sorted(one.id for one in kept.digests)
     numbers = dict(zip(there, ids or range(1, len(there) + 1), strict=True))
-    digests = (
-        replace(
-            one,
-            id=numbers[one.id],
-            base=None if one.base is None else numbers[one.base],
-            claimed=False,
-            due_at=None,
-        )
-        for one in kept.digests
-    )
-    frontiers = {
-        stage: replace(one, digest=None if one.digest is None else numbers[one.digest])
-        for stage, one in kept.record.head.frontiers.items()
-    }
-    head = replace(
-        _own(kept.record.head), frontiers=frontiers, now=kept.record.updated_at, clock=kept.record.updated_at
-    )
+    digests = (renumbered_digest(one, numbers) for one in kept.digests)
     return replace(
         kept,
-        record=replace(kept.record, head=head, metadata=canonical(kept.record.metadata)),
+        record=renumbered_conversation(kept.record, numbers),
         digests=tuple(sorted(digests, key=lambda one: one.id)),
-        archived=tuple(_of(one, numbers) for one in kept.archived),
+        archived=tuple(renumbered_document(one, numbers) for one in kept.archived),
     )
+
+
+def renumbered_conversation(record: ConversationRecord, numbers: Mapping[int, int]) -> ConversationRecord:
+    """The conversation with these numbers for its digests' ids. What a store derives from other rows is left out of the
+    head."""
+    frontiers = {
+        stage: replace(one, digest=None if one.digest is None else numbers[one.digest])
+        for stage, one in record.head.frontiers.items()
+    }
+    head = replace(_own(record.head), frontiers=frontiers, now=record.updated_at, clock=record.updated_at)
+    return replace(record, head=head, metadata=canonical(record.metadata))
+
+
+def renumbered_digest(digest: Digest, numbers: Mapping[int, int]) -> Digest:
+    base = None if digest.base is None else numbers[digest.base]
+    return replace(digest, id=numbers[digest.id], base=base, claimed=False, due_at=None)
+
+
+def renumbered_document(record: DocumentRecord, numbers: Mapping[int, int]) -> DocumentRecord:
+    document = record.document
+    archived = document.archived and replace(document.archived, digest=numbers[document.archived.digest])
+    return replace(record, document=replace(document, id=0, archived=archived))
 
 
 def canonical(metadata: str) -> str:
@@ -332,9 +336,3 @@ def _own(head: HeadWithCalls) -> HeadWithCalls:
         retracted=(),
         ttl=None,
     )
-
-
-def _of(record: DocumentRecord, numbers: dict[int, int]) -> DocumentRecord:
-    document = record.document
-    archived = document.archived and replace(document.archived, digest=numbers[document.archived.digest])
-    return replace(record, document=replace(document, id=0, archived=archived))

@@ -422,10 +422,15 @@ class Conversation:
         """
         return await expanded(self._handle, what, budget)
 
-    async def digests(self) -> list[Digest]:
-        """One row for every firing, in the order in which they began; failed and superseded ones and clears too."""
+    async def digests(self, *, after: int | None = None, limit: int = 1_000) -> list[Digest]:
+        """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at
+        most `limit` (1 to 1,000), those after the id `after`. Where they are large, they are fewer, but at least one:
+        the next page is that after the last one's id, until one is empty. Raises InvalidInput for an unusable `limit`
+        or `after`."""
+        limit = checked_limit(limit)
+        after = 0 if after is None else checked_limit(after, minimum=0, most=2**62, name="after")
         await self._handle.head()  # erases what has expired
-        return await self._services.store.digests(self.scope, self.id)
+        return await self._services.store.digests(self.scope, self.id, after=after, limit=limit)
 
     async def configure(
         self,

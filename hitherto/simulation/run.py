@@ -171,7 +171,9 @@ async def simulate(
     into.digest_calls += model.calls - calls
     into.digest_tokens_in += model.tokens_in - tokens_in
     into.digest_tokens_out += model.tokens_out - tokens_out
-    digests = await chat.digests()
+    digests = list[Digest]()
+    while page := await chat.digests(after=digests[-1].id if digests else None):
+        digests += page
     into.failed += [one.error or "no reason given" for one in digests if one.status is Status.FAILED]
     fired = [one.visible_rev for one in digests if one.visible_rev is not None and _changes_contexts(one)]
     before = -1

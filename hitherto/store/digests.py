@@ -31,17 +31,29 @@ from hitherto.store.sql import SQL
 class DigestStore(Part):
     """Digests, which units of work begin and end. All methods raise what `Store` says."""
 
-    async def digests(self, scope: Scope, conversation: str) -> list[Digest]:
-        """All digests in order of their ids, failed and superseded ones and clears too."""
-        found = await self._all(SQL["digests"], rows.scope_values(scope, conversation), of=rows.named)
+    async def digests(self, scope: Scope, conversation: str, *, after: int = 0, limit: int = 1_000) -> list[Digest]:
+        """A page of at most `limit` digests in order of their ids, failed and superseded ones and clears too; those
+        after the id `after`."""
+        return await self._digests("digests", scope, conversation, after=after, limit=limit, **rows.PAGE)
+
+    async def digest(self, scope: Scope, conversation: str, digest: int) -> Digest | None:
+        """The digest of that id, whatever its status; None where the conversation has none."""
+        found = await self._digests("digest", scope, conversation, digest=digest)
+        return found[0] if found else None
+
+    async def last_clear(self, scope: Scope, conversation: str, *, end: int, rev: int) -> Digest | None:
+        """The newest clear that hides all messages up to seq `end` at revision `rev`; None where there is none."""
+        found = await self._digests("last_clear", scope, conversation, end=end, rev=rev)
+        return found[0] if found else None
+
+    async def _digests(self, name: str, scope: Scope, conversation: str, **values: int) -> list[Digest]:
+        found = await self._all(SQL[name], {**rows.scope_values(scope, conversation), **values}, of=rows.named)
         return [rows.digest_from(row) for row in found]
 
     async def opaque(self, scope: Scope, conversation: str, digest: int) -> tuple[Payload, ...] | None:
-        """The opaque items of that row of the conversation, whatever its status; None when it has none."""
-        names = rows.scope_values(scope, conversation)
-        found = await self._all(SQL["opaque"], {**names, "digest": digest})
-        text = found[0][0] if found else None
-        return None if text is None else tuple(json.loads(text))
+        """The opaque items of that digest, whatever its status; None when it has none."""
+        found = await self.digest(scope, conversation, digest)
+        return None if found is None or found.opaque is None else tuple(json.loads(found.opaque))
 
     async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
         """The newest completed summary, made no longer than `within` ago by the store's clock, of the scope's other

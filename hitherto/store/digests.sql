@@ -50,24 +50,33 @@ d.id, d.stage, d.spec::text as spec, d.action, d.start_seq, d.end_seq, d.base_id
        d.visible_rev, d.created_at, d.completed_at, d.hidden_rev, d.freed, d.since, d.kept_from, d.opaque::text as opaque,
        d.family, d.tries, d.due_at, d.claimed, d.policy::text as policy, d.needs
 
+-- part: digest_of_named
+hitherto.digest d where d.tenant = %(tenant)s and d.conversation = ({named_conversation})
+
+-- name: digest
+-- A digest of a conversation.
+select {shown_digest} from {digest_of_named} and d.id = %(digest)s;
+
 -- name: digests
--- All digests of a conversation.
+-- A page of the digests of a conversation.
 select {shown_digest}
-from hitherto.digest d
-where d.tenant = %(tenant)s
-  and d.conversation = (
-      select ref from hitherto.conversation
-      where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s)
+from (
+    select d.*, sum(d.size + %(entry)s::integer) over (order by d.id) as sizes, row_number() over (order by d.id) as nth
+    from {digest_of_named} and d.id > %(after)s
+    order by d.id limit %(limit)s
+) d
+where d.sizes <= %(size)s::bigint or d.nth = 1
 order by d.id;
 
--- name: opaque
--- The opaque items of a digest.
-select d.opaque::text from hitherto.digest d
-where d.tenant = %(tenant)s
-  and d.conversation = (
-      select ref from hitherto.conversation
-      where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s)
-  and d.id = %(digest)s;
+-- name: all_digests
+-- All digests of a conversation, for those that look for what rests on some messages.
+select {shown_digest} from {digest_of_named} order by d.id;
+
+-- name: last_clear
+-- The newest clear that hides all messages up to one, as far as it is visible at a revision.
+select {shown_digest} from {digest_of_named}
+  and d.action = 'clear' and d.visible_rev <= %(rev)s and (d.hidden_rev is null or d.hidden_rev > %(rev)s) and d.end_seq = %(end)s
+order by d.id desc limit 1;
 
 -- name: earlier
 -- The newest standing summary of the scope's other conversations, if it is recent enough.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -30,6 +30,9 @@ from hitherto.core.export import (
     SourceRecord,
     canonical,
     renumbered,
+    renumbered_conversation,
+    renumbered_digest,
+    renumbered_document,
 )
 from hitherto.core.facts.fact import Subject
 from hitherto.core.ledger import FailureCause, Purpose
@@ -50,6 +53,9 @@ from hitherto.store.sql import SQL
 
 _NEVER = 2**62
 
+_PAGE = 500
+"""Digests, documents or receipts that are read at once."""
+
 _REPLANNED = 100
 """After so many conversations a connection plans anew. PostgreSQL checks the foreign key of a message by a plan that it
 keeps; one made for an empty table would read all conversations of the tenant each time, until the table is analyzed."""
@@ -69,19 +75,19 @@ class ExportReader:
         found = await self._all("export_conversations", _page(whose, after, limit))
         return [listing.info_from(whose.tenant, row) for row in found]
 
-    async def conversation(self, scope: Scope, conversation: str) -> KeptConversation | None:
-        """The conversation; None where there is none."""
+    async def conversation(
+        self, scope: Scope, conversation: str
+    ) -> tuple[ConversationRecord, LatestRecord | None] | None:
+        """The conversation, and the digest of another one that was chosen for it; None where there is none. Here and
+        below, the ids of its digests are 1, 2, 3 …."""
         names = rows.scope_values(scope, conversation)
         with ours():
             row = await rows.named(await self._connection.execute(SQL["head"], names)).fetchone()
-        digests = await self._named("digests", names)
         if row is None:
             return None
         ((title, metadata, ttl, created_at, updated_at, ref),) = await self._all("export_conversation", names)
         at = {"tenant": scope.tenant, "ref": ref}
         head = await heads.head_with_calls(row, await self._all("export_open_calls", at))
-        archived = [_document_from(one, conversation) for one in await self._all("export_archived", at)]
-        receipts = [rows.value_from(ReceiptRecord, one) for one in await self._named("export_receipts", at)]
         record = ConversationRecord(
             user=scope.user,
             agent=scope.agent,
@@ -93,20 +99,55 @@ class ExportReader:
             updated_at=updated_at,
             head=head,
         )
-        kept = KeptConversation(
-            record=record,
-            digests=tuple(rows.digest_from(one) for one in digests),
-            archived=tuple(archived),
-            receipts=tuple(receipts),
+        record = renumbered_conversation(
+            record, await self._numbers(scope, [one.digest for one in head.frontiers.values()])
         )
-        chosen = head.latest
+        chosen, latest = head.latest, None
         if chosen.digest is not None and chosen.conversation is not None:
-            ((number,),) = await self._all("export_latest", {"tenant": scope.tenant, "digest": chosen.digest})
             latest = LatestRecord(
-                user=scope.user, agent=scope.agent, conversation=conversation, of=chosen.conversation, digest=number
+                user=scope.user,
+                agent=scope.agent,
+                conversation=conversation,
+                of=chosen.conversation,
+                digest=(await self._numbers(scope, [chosen.digest]))[chosen.digest],
             )
-            kept = replace(kept, latest=latest)
-        return renumbered(kept)
+        return record, latest
+
+    async def digests(self, scope: Scope, conversation: str) -> AsyncGenerator[Digest]:
+        """Its digests, read in pages, as all that follows of it."""
+        after, names = 0, rows.scope_values(scope, conversation)
+        while found := await self._named("digests", {**names, "after": after, "limit": _PAGE, **rows.PAGE}):
+            after = found[-1].id
+            numbers = await self._numbers(scope, [number for one in found for number in (one.id, one.base_id)])
+            for one in found:
+                yield renumbered_digest(rows.digest_from(one), numbers)
+
+    async def archived(self, scope: Scope, conversation: str) -> AsyncGenerator[DocumentRecord]:
+        """The documents that were archived from it."""
+        after, names = 0, rows.scope_values(scope, conversation)
+        while found := await self._all("export_archived", {**names, "after": after, "limit": _PAGE, **rows.PAGE}):
+            read = [_document_from(one, conversation) for one in found]
+            after = read[-1].document.id
+            numbers = await self._numbers(
+                scope, [one.document.archived and one.document.archived.digest for one in read]
+            )
+            for one in read:
+                yield renumbered_document(one, numbers)
+
+    async def receipts(self, scope: Scope, conversation: str) -> AsyncGenerator[ReceiptRecord]:
+        """Its receipts."""
+        start, key_hash, names = -1, "", rows.scope_values(scope, conversation)
+        while found := await self._named(
+            "export_receipts", {**names, "start": start, "key_hash": key_hash, "limit": _PAGE}
+        ):
+            start, key_hash = found[-1].start, found[-1].key_hash
+            for one in found:
+                yield rows.value_from(ReceiptRecord, one)
+
+    async def _numbers(self, scope: Scope, digests: Sequence[int | None]) -> dict[int, int]:
+        """Which of its conversation's digests each of these is, counted from 1."""
+        asked = rows.integers({one for one in digests if one is not None})
+        return {one[0]: one[1] for one in await self._all("export_numbers", {"tenant": scope.tenant, "digests": asked})}
 
     async def messages(self, scope: Scope, conversation: str, *, start: int, limit: int) -> list[Logged]:
         """A page of at most `limit` of its messages from seq `start` on, ascending."""
@@ -129,7 +170,7 @@ class ExportReader:
         return [_document_from(one, None) for one in found]
 
     async def facts(self, whose: ExportScope, *, after: int, limit: int) -> list[FactRecord]:
-        """At most `limit` facts, in any state, ascending by id; those after the id `after`."""
+        """A page of at most `limit` facts, in any state, ascending by id; those after the id `after`."""
         return [_fact_from(row) for row in await self._all("export_facts", _page(whose, after, limit))]
 
     async def calls(self, whose: ExportScope, *, after: UUID, limit: int) -> list[CallRecord]:
@@ -187,7 +228,7 @@ class ExportStore(Part):
             yield reader
 
     async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> int:
-        """Write a conversation as it was, with its messages (ascending, all of them), but for `latest`. Its digests get
+        """Write a conversation as it was, with its messages (ascending, all of them). Its digests get
         ids of this store's, and its search index is made in the background. It is there whole, or not at all; of its
         archived documents those whose content is not there yet, of which it returns the number. Raises Conflict if
         there is a conversation of that name."""

@@ -12,11 +12,15 @@ order by ref limit %(limit)s;
 select title, metadata::text, ttl, created_at, updated_at, ref from hitherto.conversation
 where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s;
 
--- name: export_latest
--- Which of the digests of its conversation a digest is, counted from 1.
-select count(*) from hitherto.digest d
-join hitherto.digest l on l.tenant = %(tenant)s and l.conversation = d.conversation and l.id >= d.id
-where d.tenant = %(tenant)s and l.id = %(digest)s;
+-- name: export_numbers
+-- The numbers of some digests among those of their conversation, counted from 1.
+select n.id, n.number
+from (
+    select d.id, row_number() over (order by d.id) as number from hitherto.digest d
+    where d.tenant = %(tenant)s and d.conversation = (
+        select l.conversation from hitherto.digest l where l.tenant = %(tenant)s and l.id = any(%(digests)s::bigint[]) limit 1)
+) n
+where n.id = any(%(digests)s::bigint[]);
 
 -- name: export_open_calls
 -- The calls of a conversation's view that have no result.
@@ -26,21 +30,14 @@ join hitherto.open_call o on o.tenant = %(tenant)s and o.conversation = c.ref an
 where c.tenant = %(tenant)s and c.ref = %(ref)s order by o.seq, o.call_id;
 
 -- name: export_receipts
--- The receipts of a conversation.
+-- A page of the receipts of a conversation.
 select encode(key_hash, 'hex') as key_hash, start_seq as start, end_seq as end, rev, fingerprint, created_at from hitherto.receipt
-where tenant = %(tenant)s and conversation = %(ref)s order by start_seq, key_hash;
+where tenant = %(tenant)s and conversation = ({named_conversation})
+  and (start_seq, key_hash) > (%(start)s::bigint, decode(%(key_hash)s, 'hex'))
+order by start_seq, receipt.key_hash limit %(limit)s;
 
--- name: export_archived
--- The documents that were archived from a conversation, with their passages.
-select d.user_id, d.fingerprint, d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text, d.created_at, d.said_at,
-       d.agent, d.digest, d.start_seq, d.end_seq, (
-           select json_agg(json_build_array(p.text, p.start_at, p.tokens) order by p.no) from hitherto.passage p
-           where p.tenant = %(tenant)s and p.document = d.id)
-from hitherto.document d
-where d.tenant = %(tenant)s and d.conversation = %(ref)s order by d.id;
-
--- name: export_documents
--- A page of the documents that users have added, likewise. Their passages are about as large as they are.
+-- part: exported_documents
+-- With their passages, which are about as large as they are.
 select d.user_id, d.fingerprint, d.id, d.namespace, d.doc_type, d.title, d.content, d.metadata::text, d.created_at, d.said_at,
        d.agent, d.digest, d.start_seq, d.end_seq, (
            select json_agg(json_build_array(p.text, p.start_at, p.tokens) order by p.no) from hitherto.passage p
@@ -49,15 +46,43 @@ from (
     select d.*, sum(2 * octet_length(d.content) + octet_length(d.metadata::text) + %(entry)s::integer) over (order by d.id) as sizes,
            row_number() over (order by d.id) as nth
     from hitherto.document d
-    where d.tenant = %(tenant)s and (%(user)s::text is null or d.user_id = %(user)s) and d.conversation is null
-      and d.id > %(after)s
+    where d.tenant = %(tenant)s and d.id > %(after)s
+
+-- part: end_of_exported_documents
     order by d.id limit %(limit)s
 ) d
 where d.sizes <= %(size)s::bigint or d.nth = 1
-order by d.id;
+order by d.id
+
+-- name: export_documents
+-- A page of the documents that users have added.
+{exported_documents} and (%(user)s::text is null or d.user_id = %(user)s) and d.conversation is null {end_of_exported_documents};
+
+-- name: export_archived
+-- A page of those that were archived from a conversation.
+{exported_documents} and d.conversation = ({named_conversation}) {end_of_exported_documents};
 
 -- name: export_facts
--- A page of facts with their sources and their history.
+-- A page of facts with their sources and their history. Those of a fact beyond the page are not counted.
+with recursive listed as (
+    select f.*, row_number() over (order by f.id) as nth from hitherto.fact f
+    where f.tenant = %(tenant)s and (%(user)s::text is null or f.user_id = %(user)s)
+      and (%(agent)s::text is null or f.agent = %(agent)s) and f.id > %(after)s
+    order by f.id limit %(limit)s
+), page (nth, sizes) as (
+    select 0::bigint, 0::bigint
+    union all
+    select f.nth, p.sizes + s.size
+    from page p
+    cross join lateral (select f.nth, f.id from listed f where f.nth = p.nth + 1 limit 1) f
+    cross join lateral (
+        select %(entry)s::integer * ((
+                   select count(*) from hitherto.fact_evidence e where e.tenant = %(tenant)s and e.fact = f.id) + (
+                   select count(*) from hitherto.fact_event v where v.tenant = %(tenant)s and v.fact = f.id)) as size
+        limit 1
+    ) s
+    where p.nth = 0 or p.sizes + s.size <= %(size)s::bigint
+)
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by,
        f.fingerprint, f.tokens, (
@@ -68,10 +93,8 @@ select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility,
            select json_agg(json_build_array(v.action, v.at, v.by_user, v.version, v.category, v.content, v.visibility)
                            order by v.no)
            from hitherto.fact_event v where v.tenant = %(tenant)s and v.fact = f.id)
-from hitherto.fact f
-where f.tenant = %(tenant)s and (%(user)s::text is null or f.user_id = %(user)s)
-  and (%(agent)s::text is null or f.agent = %(agent)s) and f.id > %(after)s
-order by f.id limit %(limit)s;
+from listed f where f.nth <= (select max(nth) from page)
+order by f.id;
 
 -- name: export_calls
 -- A page of the ledger, with the number of the digest among its conversation's.

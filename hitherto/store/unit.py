@@ -146,10 +146,18 @@ class Unit:
         return ranges(row[0] for row in due), None if following is None else following[0]
 
     async def digests(self) -> list[Digest]:
-        """All digests of the conversation, as `Store.digests`."""
+        """All digests of the conversation, in order of their ids."""
+        return await self._digests("all_digests")
+
+    async def digest(self, digest: int) -> Digest | None:
+        """One of them, as `Store.digest`."""
+        found = await self._digests("digest", digest=digest)
+        return found[0] if found else None
+
+    async def _digests(self, name: str, **values: int) -> list[Digest]:
         with ours():
-            found = await rows.fetched(rows.named(await self._connection.execute(SQL["digests"], self._names)))
-        return [rows.digest_from(row) for row in found]
+            cursor = rows.named(await self._connection.execute(SQL[name], {**self._names, **values}))
+            return [rows.digest_from(row) for row in await rows.fetched(cursor)]
 
     async def current_facts(self, subject: str) -> CurrentFacts:
         """The scope's current facts about a subject, locked until the unit ends: nobody else changes them meanwhile. A

@@ -491,10 +491,12 @@ class SyncConversation(SyncPart[Conversation]):
         (o200k_base): what was digested, redacted, dropped or cut is read as it was said. See `Conversation.expand`."""
         return self._run(lambda conversation: conversation.expand(what, budget=budget))
 
-    def digests(self) -> list[Digest]:
-        """One row for every firing, in the order in which they began; failed and superseded ones and clears too. See
-        `Conversation.digests`."""
-        return self._run(lambda conversation: conversation.digests())
+    def digests(self, *, after: int | None = None, limit: int = 1000) -> list[Digest]:
+        """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at
+        most `limit` (1 to 1,000), those after the id `after`. Where they are large, they are fewer, but at least one:
+        the next page is that after the last one's id, until one is empty. Raises InvalidInput for an unusable `limit`
+        or `after`. See `Conversation.digests`."""
+        return self._run(lambda conversation: conversation.digests(after=after, limit=limit))
 
     def configure(
         self,

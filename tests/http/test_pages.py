@@ -14,6 +14,7 @@ from psycopg import AsyncCursor
 
 from hitherto import Memory, user
 from hitherto.core.log.message import Logged, Payload, Wire
+from hitherto.errors import InvalidInput
 from hitherto.http.client.remote import RemoteMemory
 from hitherto.http.client.service import scope_headers
 from hitherto.http.operations import OPERATIONS, PREFIX
@@ -22,6 +23,7 @@ from hitherto.store import rows
 from hitherto.wire import read
 from tests.conftest import SCOPE
 from tests.http.serving import over_http
+from tests.store.digests.samples import add_failed
 
 LARGE = "long text " * 40_000
 """400 kB. Ten of these are more than a page."""
@@ -135,6 +137,23 @@ async def test_large_events_are_read_a_page_at_a_time(memory: Memory) -> None:
             after = page[-1].no
     assert sum(pages) == 30
     assert max(pages) * len(LARGE) <= rows.PAGE["size"]
+
+
+async def test_digests_are_read_a_page_at_a_time(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("x"))
+    await add_failed(memory._services.store, "c", [len(LARGE)] * 30 + [1] * 1_200)
+    async with over_http(memory) as remote:
+        there, pages, after = remote.conversation("c", scope=SCOPE), list[int](), None
+        while page := await there.digests(after=after):
+            pages.append(len(page))
+            assert sum(len(one.text) for one in page) <= rows.PAGE["size"]
+            after = page[-1].id
+        assert (sum(pages), max(pages)) == (1_230, 1_000)
+        assert len(await there.digests(limit=2)) == 2
+        for unusable in ({"limit": 0}, {"limit": 1_001}, {"after": -1}):
+            with pytest.raises(InvalidInput):
+                await there.digests(**unusable)
 
 
 @pytest.mark.parametrize("size", [1, 20_000])

@@ -257,4 +257,4 @@ async def open_calls(store: Store, name: str, *, scope: Scope = SCOPE) -> Mappin
     """All tool calls of the conversation that have no result, by id."""
     async with store.export.snapshot() as reader:
         kept = await reader.conversation(scope, name)
-    return {} if kept is None else kept.record.head.open_calls
+    return {} if kept is None else kept[0].head.open_calls

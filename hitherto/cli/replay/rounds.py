@@ -187,7 +187,10 @@ async def _replay(
             await memory.wait_for_index()  # or what is recalled would depend on how far the index is
         if first.opens_turn:
             advance()
-    found.digests = [digest for digest in await conversation.digests() if digest.action is not DigestAction.CLEAR]
+    after = None
+    while page := await conversation.digests(after=after):
+        after = page[-1].id
+        found.digests += [digest for digest in page if digest.action is not DigestAction.CLEAR]
     return found
 
 

@@ -54,8 +54,7 @@ def _filled(page: ExpansionPage, found: Sequence[Logged], first: int, skipped: i
 
 
 async def _of_digest(handle: Handle, id: int) -> tuple[int, int, int]:
-    rows = await handle.services.store.digests(handle.scope, handle.id)
-    row = next((row for row in rows if row.id == id), None)
+    row = await handle.services.store.digest(handle.scope, handle.id, id)
     if row is None:
         raise NotFound(f"{handle.id!r} has no digest {id} in scope {handle.scope}; chat.digests() gives those it has")
     return row.start, row.end, 0

@@ -53,13 +53,14 @@ async def again(handle: Handle, says: Injected | None) -> InjectedText | None:
         return None
     other = handle.beside(says.conversation)
     await other.head()  # which erases what has expired
-    for digest in await handle.services.store.digests(other.scope, other.id):
-        if digest.id == says.digest:
-            return _source(
-                handle, EarlierDigest(conversation=says.conversation, digest=digest.id, text=digest.text), says.limit
-            )
-    raise NotReproducible(
-        f"digest {says.digest} of {says.conversation!r}, which this context had in its instructions, was erased since"
+    digest = await handle.services.store.digest(other.scope, other.id, says.digest)
+    if digest is None:
+        raise NotReproducible(
+            f"digest {says.digest} of {says.conversation!r}, which this context had in its instructions, was erased "
+            "since"
+        )
+    return _source(
+        handle, EarlierDigest(conversation=says.conversation, digest=digest.id, text=digest.text), says.limit
     )
 
 

@@ -172,8 +172,7 @@ async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> Re
 
 
 async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
-    rows = await handle.services.store.digests(handle.scope, handle.id)
-    row = next((row for row in rows if row.id == says.digest), None)
+    row = None if says.digest is None else await handle.services.store.digest(handle.scope, handle.id, says.digest)
     if row is None or row.completed_at is None or row.hidden_rev == 0:
         return None
     return await _of_digest(handle, head, row, RecallReason(says.why), says.score)
@@ -220,9 +219,9 @@ async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> lis
 
 
 async def _newest_chunk(handle: Handle, head: Head) -> Digest | None:
-    chunks = {one.digest for one in head.frontiers.values() if one.action is DigestAction.CHUNK}
-    rows = await handle.services.store.digests(handle.scope, handle.id) if chunks else []
-    return next((row for row in reversed(rows) if row.id in chunks), None)
+    frontiers = head.frontiers.values()
+    chunks = [one.digest for one in frontiers if one.action is DigestAction.CHUNK and one.digest is not None]
+    return await handle.services.store.digest(handle.scope, handle.id, max(chunks)) if chunks else None
 
 
 async def _passage_again(handle: Handle, says: RecalledEntry) -> RecalledPiece | None:

@@ -239,10 +239,8 @@ class Attempt:
             mine = next((one for one in head.running if (one.id, one.attempt) == (digest.id, digest.attempt)), None)
             if mine is None:
                 # A commit that was cut off before may have succeeded.
-                rows = await unit.digests() if head.rev else []
-                return any(
-                    (row.id, row.attempt, row.status) == (digest.id, digest.attempt, _ended(outcome)) for row in rows
-                )
+                row = await unit.digest(digest.id)
+                return row is not None and (row.attempt, row.status) == (digest.attempt, _ended(outcome))
             fire: tuple[NewDigest, ...] = ()
             if outcome.error is None:
                 after = await _completed(unit, mine, outcome, digest.spec)

@@ -164,7 +164,7 @@ async def resumed(services: Services, failed: FailedDigest) -> None:
     handle = Handle(services, failed.scope, failed.conversation)
     async with services.store.write(failed.scope, failed.conversation) as unit:
         head, fire = unit.head, tuple[NewDigest, ...]()
-        row = next((one for one in await unit.digests() if one.id == failed.digest), None)
+        row = await unit.digest(failed.digest)
         if row is None or head.resume_at is None or head.clock < head.resume_at:
             return
         head = replace(head, resume_at=None)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import UUID
 
+from hitherto.core.digests.digest import Digest
 from hitherto.core.export import (
     VERSION,
     ConversationRecord,
@@ -27,7 +28,7 @@ from hitherto.core.export import (
     line_of,
 )
 from hitherto.core.log.message import Logged
-from hitherto.core.page import PAGE_SIZE
+from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
@@ -95,6 +96,10 @@ def _size(record: Record) -> int:
             return len(record.document.text)
         case EventRecord():
             return len(record.event.raw or "")
+        case Digest():
+            return 2 * len(record.text) + len(record.opaque or "")
+        case FactRecord():
+            return PAGE_ENTRY * (len(record.sources) + len(record.events))
         case _:
             return 0
 
@@ -125,13 +130,13 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
             yield subject
     latest = list[LatestRecord]()
     async for one in _pages(partial(reader.conversations, whose), lambda last: last.ref, 0):
-        kept = await reader.conversation(one.scope, one.conversation)
-        assert kept is not None, "it is of the same moment"
-        latest += [] if kept.latest is None else [kept.latest]
-        for record in (kept.record, *kept.digests, *kept.archived, *kept.receipts):
-            yield record
-        async for message in _messages(reader, one.scope, one.conversation):
-            yield message
+        found = await reader.conversation(one.scope, one.conversation)
+        assert found is not None, "it is of the same moment"
+        record, chosen = found
+        latest += [] if chosen is None else [chosen]
+        yield record
+        async for part in _parts(reader, one.scope, one.conversation):
+            yield part
     async for document in _pages(partial(reader.documents, whose), lambda last: last.document.id, 0):
         yield document
     async for fact in _pages(partial(reader.facts, whose), lambda last: last.fact.id, 0):
@@ -155,7 +160,10 @@ async def _pages(read: Callable[..., Awaitable[list[T]]], place: Callable[[T], K
             yield one
 
 
-async def _messages(reader: ExportReader, scope: Scope, conversation: str) -> AsyncGenerator[Record]:
+async def _parts(reader: ExportReader, scope: Scope, conversation: str) -> AsyncGenerator[Record]:
+    for read in (reader.digests, reader.archived, reader.receipts):
+        async for part in read(scope, conversation):
+            yield part
     start = 0
     while found := await reader.messages(scope, conversation, start=start, limit=_PAGE):
         start = found[-1].seq + 1

@@ -249,7 +249,7 @@ class _Import:
         name = kept.record.conversation
         async with self.services.store.export.snapshot() as reader:
             there = await reader.conversation(scope, name)
-            same = there is not None and there.record.created_at == kept.record.created_at
+            same = there is not None and there[0].created_at == kept.record.created_at
             async for batch in self._messages(kept):
                 found = await reader.messages(scope, name, start=batch[0].seq, limit=len(batch)) if same else []
                 same = same and len(found) == len(batch) and all(map(_same, found, batch))

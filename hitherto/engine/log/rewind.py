@@ -167,13 +167,8 @@ class Rewinder:
         """The clear that hid everything, if nothing has come since."""
         if head.view_start != head.next_seq or not head.next_seq:
             return None
-        rows = await self.handle.services.store.digests(self.handle.scope, self.handle.id)
-        clears = [
-            row
-            for row in rows
-            if row.action is DigestAction.CLEAR and row.visible(head.rev) and row.end == head.last_seq
-        ]
-        return max(clears, key=lambda row: row.id, default=None)
+        store = self.handle.services.store
+        return await store.last_clear(self.handle.scope, self.handle.id, end=head.last_seq, rev=head.rev)
 
     async def _tail(self, head: Head) -> list[Logged]:
         """The newest messages, whether they were cleared or not."""

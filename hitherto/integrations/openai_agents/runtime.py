@@ -335,16 +335,21 @@ class _RunSession(HithertoSession):
 
 async def _freed(chat: Conversation, fired: Sequence[int]) -> int:
     """The tokens that left what the model sees by the digests `fired`, as far as they are made."""
-    if not fired:
+    return sum([await _freed_by(chat, await _made(chat, one)) for one in fired])
+
+
+async def _made(chat: Conversation, id: int | None) -> Digest | None:
+    """The digest of that id, if it is completed."""
+    found = [] if id is None else await chat.digests(after=id - 1, limit=1)
+    return found[0] if found and found[0].id == id and found[0].status is Status.COMPLETED else None
+
+
+async def _freed_by(chat: Conversation, digest: Digest | None) -> int:
+    if digest is None:
         return 0
-    made = [one for one in await chat.digests() if one.status is Status.COMPLETED]
-    return sum([await _freed_by(chat, one, made) for one in made if one.id in fired])
-
-
-async def _freed_by(chat: Conversation, digest: Digest, made: Sequence[Digest]) -> int:
     if digest.action in (DigestAction.DROP, DigestAction.REDACT):
         return digest.tokens
-    base = next((one for one in made if one.id == digest.base), None)
+    base = await _made(chat, digest.base)
     start, before = (digest.start, 0) if base is None else (base.end + 1, base.tokens)
     stop = digest.end + 1 if digest.kept_from is None else digest.kept_from
     messages = await chat.messages(start=start, stop=stop) if start < stop else []

@@ -186,9 +186,12 @@ class HithertoSession:
         """The whole log, whatever is shown of it."""
         return await self._do(lambda chat: chat.messages(), wrapper)
 
-    async def digests(self, *, wrapper: Wrapper | None = None) -> list[Digest]:
-        """What was done to the log's view: digests, redactions, drops and clears, in the order in which they began."""
-        return await self._do(lambda chat: chat.digests(), wrapper)
+    async def digests(
+        self, *, after: int | None = None, limit: int = 1_000, wrapper: Wrapper | None = None
+    ) -> list[Digest]:
+        """What was done to the log's view: digests, redactions, drops and clears, in the order in which they began; a
+        page, as `Conversation.digests`."""
+        return await self._do(lambda chat: chat.digests(after=after, limit=limit), wrapper)
 
     def instructions(self, base: str = "") -> Callable[[Wrapper, Agent[Any]], Awaitable[str]]:
         """A function for `Agent(instructions=…)`. It returns `base`, then the memory of earlier conversations of the

@@ -151,10 +151,13 @@ class TrackingCompactingSession(CompactingSession):
                 self._on_freed(one)
 
 
-async def _freed(conversation: Conversation, *, fired: Sequence[int] | None = None) -> list[Freed]:
-    """What the redactions with the ids `fired` freed, or all redactions, oldest first."""
-    made = [one for one in await conversation.digests() if one.action is DigestAction.REDACT]
-    digests = made if fired is None else [one for one in made if one.id in fired]
+async def _freed(conversation: Conversation, *, fired: Sequence[int] = ()) -> list[Freed]:
+    """What the redactions with the ids `fired` freed, without any all redactions, oldest first."""
+    after, digests = min(fired, default=1) - 1, list[Digest]()
+    while page := await conversation.digests(after=after):
+        after = page[-1].id
+        redactions = [one for one in page if one.action is DigestAction.REDACT]
+        digests += [one for one in redactions if not fired or one.id in fired]
     if not digests:
         return []
     messages = await conversation.messages(start=min(one.end for one in digests))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
-from hitherto import Conversation, Digest, DigestAction, Memory, Policy, Scope, policy_of, sliding_window, wire
+from hitherto import Conversation, Memory, Policy, Scope, policy_of, sliding_window, wire
 from hitherto.errors import ConcurrentWrite, InvalidInput
 from hitherto.logs import logger
 from hitherto.other_systems.background import Background, fired
@@ -54,10 +54,9 @@ class MemoryService:
                 f"the log of {chat.id!r} has {head.next_seq} messages, and {len(messages)} are given; give all of the "
                 f"conversation. {_RETRY}"
             )
-        newest = await _newest(chat)
-        if newest is None:
+        if head is None or head.digest is None:
             return WorkflowContext(memory_text=None, gap_messages=list(messages[:-1]))
-        return WorkflowContext(memory_text=newest.text, gap_messages=list(messages[newest.end + 1 : -1]))
+        return WorkflowContext(memory_text=head.digest.text, gap_messages=list(messages[head.digest.end + 1 : -1]))
 
     def trigger_summarization_if_needed(
         self, conversation_id: str, last_saved_seq: int, *, messages: Sequence[ChatMessage] | None = None
@@ -99,12 +98,3 @@ class MemoryService:
             raise InvalidInput(
                 f"message {seq} of {chat.id!r} is another one in the log than the one that is given. {_RETRY}"
             )
-
-
-async def _newest(chat: Conversation) -> Digest | None:
-    made = [
-        one
-        for one in await chat.digests()
-        if one.action is DigestAction.SUMMARIZE and one.status == "completed" and one.hidden_rev is None
-    ]
-    return max(made, key=lambda one: (one.end, one.id), default=None)

@@ -2,12 +2,14 @@
 --
 -- In all of these files, each named block is one statement. Values are bound by name; no statement is glued together.
 
+-- part: named_conversation
+select ref from hitherto.conversation
+where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
+
 -- name: lock
 -- Lock the conversation until the end of the transaction. A separate statement, so that the statements after it read
 -- snapshots that are taken once the lock was granted.
-select ref from hitherto.conversation
-where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
-for no key update;
+{named_conversation} for no key update;
 
 -- name: hold_digest
 -- Lock a digest of the conversation too, so that nobody claims it or puts it off meanwhile.

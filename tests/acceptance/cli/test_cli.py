@@ -25,6 +25,7 @@ from hitherto import Manifest, assistant, user
 from hitherto.cli.app import COMMANDS, command_of
 from hitherto.cli.replay.rounds import Replayed, account
 from hitherto.core.policy.span import Fate, Reason, Span
+from hitherto.store import rows
 from tests.acceptance.cli.commands import (
     NOWHERE,
     SCOPE,
@@ -201,7 +202,8 @@ def test_a_context_with_its_manifest(cli: Cli, support: dict[str, Any]) -> None:
     assert re.search(r"^ +0–\d+ +\w+", shown, re.MULTILINE)
 
 
-def test_the_digests(cli: Cli, support: dict[str, Any]) -> None:
+def test_the_digests(cli: Cli, support: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rows.PAGE, "size", 1)  # a page for each
     found = cli("digests", "support", "--json").json
     assert found["conversation"] == "support"
     names = ("id", "start", "end", "base", "action", "status", "tokens")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hitherto.core.digests.digest import Digest, Needs
@@ -35,3 +35,19 @@ async def noted(store: Store) -> int:
     """How many model calls are in the ledger."""
     # A call that names nobody is counted under "".
     return sum([one.calls for tenant in (SCOPE.tenant, "") for one in await store.costs("model", tenant=tenant)])
+
+
+async def add_failed(store: Store, name: str, sizes: Sequence[int]) -> None:
+    """Add failed digests to a conversation of `SCOPE`, with texts of these sizes."""
+    async with store._connections.borrowed() as connection:
+        await connection.execute(
+            """
+            insert into hitherto.digest (tenant, conversation, stage, spec, action, start_seq, end_seq, status, attempt,
+                fired_rev, text, created_at, completed_at)
+            select c.tenant, c.ref, 'failed', '{}', 'summarize', 0, 0, 'failed', 1, 1, repeat('x', s.size), now(), now()
+            from hitherto.conversation c cross join unnest(%(sizes)s::integer[]) with ordinality as s (size, nth)
+            where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(name)s
+            order by s.nth
+            """,
+            {"tenant": SCOPE.tenant, "user": SCOPE.user, "agent": SCOPE.agent, "name": name, "sizes": list(sizes)},
+        )

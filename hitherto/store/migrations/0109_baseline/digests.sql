@@ -36,6 +36,10 @@ create table hitherto.digest (
     indexed            boolean     not null default false,
     created_at         timestamptz not null,
     completed_at       timestamptz,
+    size               integer     not null
+                       generated always as (
+                           octet_length(text) + coalesce(octet_length(error), 0) + hitherto.bytes(items)
+                           + hitherto.bytes(opaque) + hitherto.bytes(spec) + hitherto.bytes(policy)) stored,
     primary key (tenant, id),
     foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade,
     foreign key (tenant, base_id) references hitherto.digest (tenant, id) on delete no action deferrable initially deferred,

@@ -140,7 +140,7 @@ create table hitherto.receipt (
     primary key (tenant, key_hash)
 );
 comment on table hitherto.receipt is 'What an idempotency key answered. key_hash covers scope, conversation and key.';
-create index receipt_of_conversation on hitherto.receipt (tenant, conversation);
+create index receipt_of_conversation on hitherto.receipt (tenant, conversation, start_seq);
 create index receipt_by_age on hitherto.receipt (created_at);
 
 create table hitherto.erasure (
