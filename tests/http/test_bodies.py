@@ -156,6 +156,15 @@ class TestTooLarge:
             found = await client.post(HERE, headers=JSON, content=body[: len(body) // 15])
             assert found.status_code in (413, 422)
 
+    @pytest.mark.parametrize(("size", "answered"), [(1, b" 400 "), (100, b" 200 ")])
+    async def test_in_parts_of_so_many_bytes(self, memory: Memory, size: int, answered: bytes) -> None:
+        body = appending("x" * 2_000 * size)
+        parts = [body[at : at + size] for at in range(0, len(body), size)]
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+        async with serving(memory, keys=False) as url:
+            answer = await raw(url, head(**{"Transfer-Encoding": "chunked"}), chunks)
+        assert answered in answer.split(b"\r\n")[0]
+
     async def test_signs_in_a_text_are_no_values(self, memory: Memory) -> None:
         async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             text = json.dumps({"text": 'one,"two":[{\\' * 60_000})

@@ -31,6 +31,10 @@ none sends a request into a connection that is just being closed."""
 _LONGEST_HEAD = 65_536
 """Bytes of a request's path and headers, or of its trailers."""
 
+_PARTS, _PART = 1_000, 64
+"""Parts of a body that may be of any size; if there are more, they must have so many bytes on average. A part of one
+byte takes as much time as one of many: connections that send nothing else would leave none to others."""
+
 _LOOK = 30.0
 """Seconds that a head may take from its first byte, or from the connection's beginning, and that a client may take to
 read the rest of what was sent to it on a connection that ends; a connection is looked at as often."""
@@ -60,7 +64,8 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 
 class _Connection(HttpToolsProtocol):
     """Keeps no more than it must, where uvicorn's own would keep all that comes: refuses a head that goes on beyond
     `_LONGEST_HEAD`, and lets one request wait for the answer to the one before; of more, none is read, and the
-    connection ends. It also ends after a request for another protocol, which there is none of.
+    connection ends. It also ends after a request for another protocol, which there is none of, and in a body of very
+    many small parts.
 
     Nor does it wait for ever where uvicorn's own would: see `_LOOK`. Where there are too many, the one that was silent
     longest goes; if all have requests in progress, the new one gets a 503."""
@@ -71,6 +76,9 @@ class _Connection(HttpToolsProtocol):
     """Bytes that have come since the parser last gave something out."""
 
     _in_head = False
+
+    _parts = _received = 0
+    """Parts of the body, and their bytes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -136,12 +144,17 @@ class _Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._kept, self._in_head = 0, False
+        self._parts = self._received = 0
         super().on_headers_complete()
         if b"upgrade" in dict(self.headers):  # the parser takes its body for the next request
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         self._kept = 0
+        self._parts += 1
+        self._received += len(body)
+        if self._parts > _PARTS and self._received < self._parts * _PART:
+            raise BlockingIOError("a body in very small parts")  # ends the parser's work
         super().on_body(body)
 
     def on_message_complete(self) -> None:
