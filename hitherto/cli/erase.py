@@ -99,7 +99,7 @@ def subject(
     kept = with_memory(database, lambda memory: _kept_about(memory, tenant, name))
     _ask(f"Erase everything about the subject {name} of the tenant {tenant}: {output.told(kept)}?", yes=yes)
     erased = with_memory(database, work, read_only=False)
-    _report(output.attributes(erased, *_COUNTED), as_json=as_json)
+    _report(output.fields_of(erased), as_json=as_json)
 
 
 erase = group("erase", {"messages": messages, "user": user, "tenant": tenant, "subject": subject})
@@ -116,7 +116,7 @@ def _erase(tenant: str, user: str | None, *, yes: bool, database: str | None, as
     kept = with_memory(database, lambda memory: _kept(memory, tenant, user))
     _ask(f"Erase everything of {whose}: {output.told(kept)}?", yes=yes)
     erased = with_memory(database, work, read_only=False)
-    _report(output.attributes(erased, *_COUNTED), as_json=as_json)
+    _report(output.fields_of(erased), as_json=as_json)
 
 
 _COUNTED = ("conversations", "messages", "documents", "facts")

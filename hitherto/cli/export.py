@@ -19,7 +19,7 @@ from hitherto.cli.options import LOCAL_TENANT, Target, default_scope
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import checked_id, message_of
 from hitherto.core.log.message import Message
-from hitherto.engine.export.imports import LONGEST_LINE, Lines
+from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
 from hitherto.errors import (
     ConcurrentWrite,
     InvalidBatch,
@@ -79,7 +79,7 @@ def export(
         sys.stdout.buffer.flush()
     else:
         done = _written(file.resolve(), lambda to: with_memory(database, lambda m: work(m, to), read_only=False))
-    counts = output.attributes(done, "conversations", "messages", "documents", "facts", "runs")
+    counts = output.fields_of(done)
     if as_json:
         output.print_json({"exported": counts})
     elif file != STANDARD:
@@ -158,7 +158,6 @@ def _page(file: Lines, source: str, line: int) -> tuple[list[Message], int, bool
 
 _EXPORT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"export"\s*:')
 """How an export begins: perhaps with a mark of UTF-8 that an editor has put there."""
-_COUNTED = ("conversations", "messages", "documents", "facts", "runs", "skipped")
 
 
 class _Counted:
@@ -197,7 +196,7 @@ def import_(
     """
     import hitherto
 
-    async def work(from_: BufferedReader, size: int | None) -> tuple[dict[str, int], tuple[str, ...]]:
+    async def work(from_: BufferedReader, size: int | None) -> ImportReport:
         async with hitherto.open(target.database, worker=digest) as memory:
             with output.progress() as progress:
                 bar = progress.add_task("importing", total=size)
@@ -209,34 +208,35 @@ def import_(
                             "leave the options out that name them"
                         )
                     try:
-                        done = await memory.import_from(counted)
+                        return await memory.import_from(counted)
                     except InvalidExport as error:
                         raise InvalidExport(f"{file}, {error}", line=error.line) from error
-                    return output.attributes(done, *_COUNTED), done.refused
                 name = checked_id(file.stem if conversation is None else conversation, file)
                 chat = memory.conversation(name, scope=target.scope)
                 new = await import_chat(chat, counted, str(file), digest=digest)
                 if digest:
                     await memory.wait_for_digests()
-                counts = dict.fromkeys(_COUNTED, 0) | {"conversations": int(bool(new)), "messages": new or 0}
-                counts["skipped"] = int(new == 0)
-                return counts, () if new is not None else (f"{name!r} in {target.scope}",)
+                refused = () if new is not None else (f"{name!r} in {target.scope}",)
+                return ImportReport(
+                    conversations=int(bool(new)), messages=new or 0, skipped=int(new == 0), refused=refused
+                )
 
     if file == STANDARD:
-        counts, refused = run(work(cast(BufferedReader, sys.stdin.buffer), None))
+        done = run(work(cast(BufferedReader, sys.stdin.buffer), None))
     else:
         try:
             with file.open("rb") as from_:
-                counts, refused = run(work(from_, file.stat().st_size))
+                done = run(work(from_, file.stat().st_size))
         except IsADirectoryError:
             raise InvalidTranscript(f"cannot read {file}: it is a directory") from None
         except FileNotFoundError:
             raise InvalidTranscript(f"cannot read {file}: there is no such file") from None
+    counts = output.fields_of(done, "refused")
     if as_json:
-        output.print_json({"imported": counts, "refused": list(refused)})
+        output.print_json({"imported": counts, "refused": done.refused})
     else:
         output.say(f"Imported: {output.told(counts)}.")
-    for one in refused:
+    for one in done.refused:
         output.warn(f"there is another conversation {one}, which was left alone; it was not imported")
-    if refused:
+    if done.refused:
         raise typer.Exit(1)

@@ -106,11 +106,7 @@ def _table(found: Sequence[ConversationInfo], *, users: bool, agents: bool) -> T
 
 
 def _json(one: ConversationInfo) -> dict[str, Any]:
-    return {
-        **output.attributes(one.scope, "tenant", "user", "agent"),
-        **output.attributes(one, "conversation", "title", "metadata", "messages", "tokens", "rev"),
-        **output.attributes(one, "created_at", "updated_at", "summary", "summarized_count"),
-    }
+    return output.fields_of(one.scope) | output.fields_of(one, "scope", "ref")
 
 
 _GONE = "erased with a message of the run"
@@ -192,14 +188,11 @@ def _events_table(events: Sequence[RunEvent]) -> Table:
 
 
 def _run_json(run: Run) -> dict[str, Any]:
-    told = output.attributes(run, "status", "strategy", "start", "end", "freed", "events", "started_at", "ended_at")
-    return {"id": str(run.id), "memory_injection": run.injection, **told}
+    return output.fields_of(run, "conversation", "injection") | {"memory_injection": run.injection}
 
 
 def _event_json(event: RunEvent) -> dict[str, Any]:
-    return output.attributes(event, "no", "kind", "name", "call_id", "payload", "created_at") | {
-        "erased": event.raw is None
-    }
+    return output.fields_of(event, "raw") | {"payload": event.payload, "erased": event.raw is None}
 
 
 def scopes(
@@ -220,8 +213,7 @@ def scopes(
     by: ScopePart = "agent" if agents or user is not None else "tenant" if tenant is None else "user"
     page = with_memory(database, lambda memory: memory.scopes(by, tenant=tenant, user=user, limit=limit, cursor=cursor))
     if as_json:
-        names = ("name", "conversations", "messages", "tokens", "documents", "facts", "updated_at")
-        listed: list[dict[str, Any]] = [output.attributes(one, *names) for one in page.scopes]
+        listed = [output.fields_of(one) for one in page.scopes]
         output.print_json({"by": by, "scopes": listed, "next": page.next})
         return
     found = page.scopes

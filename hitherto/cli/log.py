@@ -78,15 +78,14 @@ def _state(logged: Logged, view_start: int) -> str:
 
 
 def _json(logged: Logged, *, cleared: bool) -> dict[str, Any]:
+    """The payload says what the message's text and its calls are, too."""
     message = logged.message
     return {
-        "seq": logged.seq,
-        **output.attributes(message, "role", "kind"),
-        **output.attributes(logged, "tokens", "created_at", "said_at"),
+        **output.fields_of(logged, "message", "sums", "retracted_rev"),
+        **output.fields_of(message, "raw", "text", "calls", "answers", "tools"),
+        "said_at": logged.said_at,
         "cleared": cleared,
         "retracted": logged.retracted_rev is not None,
-        "erased": logged.erased,
-        "wire": message.wire,
         "metadata": json.loads(message.metadata),
         "payload": message.payload,
     }

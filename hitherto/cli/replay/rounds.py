@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from hitherto.cli.terminal.output import attributes
+from hitherto.cli.terminal.output import fields_of
 from hitherto.cli.transcripts.transcript import Transcript
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.manifest import Manifest
@@ -79,7 +79,6 @@ class Replayed:
 
     def to_json(self) -> dict[str, Any]:
         digest_fields = ("id", "start", "end", "base", "action", "status", "tokens")
-        round_fields = ("seq", "full_tokens", "context_tokens", "digest_end")
         return {
             "id": self.id,
             "messages": self.messages,
@@ -91,8 +90,8 @@ class Replayed:
             "over_budget": self.over_budget,
             "gaps": self.gaps,
             "overlaps": self.overlaps,
-            "digests": [attributes(digest, *digest_fields) for digest in self.digests],
-            "per_round": [attributes(request, *round_fields) for request in self.rounds],
+            "digests": [{name: getattr(one, name) for name in digest_fields} for one in self.digests],
+            "per_round": [fields_of(request, "repeated", "user_text") for request in self.rounds],
         }
 
 

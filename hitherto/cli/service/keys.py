@@ -95,13 +95,7 @@ def revoke(
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
-    return {
-        "id": str(key.id),
-        **output.attributes(key, "tenant", "user", "name", "requests", "size", "seconds"),
-        "rights": sorted(key.rights),
-        "created_at": key.created_at,
-        "revoked_at": key.revoked_at,
-    }
+    return output.fields_of(key) | {"rights": sorted(key.rights)}
 
 
 keys = group("keys", {"create": create, "list": list_, "revoke": revoke})

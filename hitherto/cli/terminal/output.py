@@ -12,10 +12,12 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from functools import cache
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import UUID
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -99,9 +101,9 @@ def show(*parts: RenderableType) -> None:
         out().print(part)
 
 
-def attributes(value: object, *names: str) -> dict[str, Any]:
-    """Some attributes of a value, for `print_json`."""
-    return {name: getattr(value, name) for name in names}
+def fields_of(value: Any, *without: str) -> dict[str, Any]:
+    """The fields of a dataclass, for `print_json`, but those named: a new field is printed without more."""
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
 
 
 def told(counts: Mapping[str, int]) -> str:
@@ -112,10 +114,14 @@ def told(counts: Mapping[str, int]) -> str:
 def print_json(value: Any) -> None:
     """One JSON object on standard output, in ASCII; times in ISO format."""
     try:
-        sys.stdout.write(json.dumps(value, ensure_ascii=True, default=datetime.isoformat) + "\n")
+        sys.stdout.write(json.dumps(value, ensure_ascii=True, default=_text_of) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _discard()
+
+
+def _text_of(value: Any) -> str:
+    return str(value) if isinstance(value, UUID) else datetime.isoformat(value)
 
 
 def warn(message: str) -> None:

@@ -169,8 +169,20 @@ def test_the_log_has_every_message(cli: Cli, support: dict[str, Any]) -> None:
     log = cli("log", "support", "--json").json
     assert log["conversation"] == "support"
     assert [set(one) for one in log["messages"]] == [
-        {"seq", "role", "kind", "tokens", "created_at", "said_at", "cleared", "retracted", "erased", "wire", "metadata"}
-        | {"payload"}
+        {
+            "seq",
+            "role",
+            "kind",
+            "tokens",
+            "rev",
+            "created_at",
+            "said_at",
+            "expires_at",
+            "cleared",
+            "retracted",
+            "erased",
+        }
+        | {"wire", "metadata", "payload"}
     ] * support["conversations"][0]["messages"]
     assert [json.dumps(one["payload"]) for one in log["messages"]] == [
         json.dumps(json.loads(line)) for line in SUPPORT.read_text().splitlines()
