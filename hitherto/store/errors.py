@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 
 from hitherto.addresses import database_parts, shown_address
-from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, StoreError
+from hitherto.errors import Conflict, DatabaseReadOnly, DatabaseUnavailable, InvalidInput, StoreError
 
 _CONNECTION_LOST = ("08", "57P", "25P03", "25P04")
 """Prefixes of the SQLSTATEs with which the server ends a connection: connection exceptions, shutdowns, and transactions
@@ -35,6 +35,10 @@ def ours() -> Generator[None]:
     except psycopg.errors.UniqueViolation as error:
         taken = _DUPLICATES.get(error.diag.constraint_name or "", str(error.diag.message_primary))
         raise Conflict(f"nothing was written: {taken}") from error
+    except psycopg.errors.NumericValueOutOfRange as error:
+        raise InvalidInput(
+            f"a number is larger than what is kept ({_first_line(error)}); give a smaller one"
+        ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
             f"the role may not do what the store needs ({error.diag.message_primary}); as the tables' owner, run: "

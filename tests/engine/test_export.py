@@ -324,7 +324,14 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "NUL": (lambda lines: changed(lines, b'"conversation":"c"', b'"conversation":"c\\u0000"'), "it has a NUL"),
     "a negative number": (lambda lines: changed(lines, b'"view_start":0', b'"view_start":-1'), "the number -1"),
     "a large number": (lambda lines: changed(lines, b'"rev":12', b'"rev":%d' % 2**63), "which nothing in an export"),
-    "many attempts": (lambda lines: changed(lines, b'"attempt":1', b'"attempt":%d' % 2**31), "only one below"),
+    "many attempts": (
+        lambda lines: changed(lines, b'"attempt":1', b'"attempt":%d' % 2**31),
+        "larger than what is kept",
+    ),
+    "a time of the head": (
+        lambda lines: [re.sub(rb'("exported_at":"[^"Z]*)Z', rb"\1", x) for x in lines],
+        "have a zone",
+    ),
     "a policy of no fields": (
         lambda lines: [re.sub(rb'"policy":"(?:[^"\\]|\\.)*"', b'"policy":"[]"', x) for x in lines],
         "where a JSON object should be",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from functools import singledispatch
-from typing import get_args
+from typing import Any, cast, get_args
 
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
@@ -42,6 +42,9 @@ def checked(record: Record, now: datetime) -> Record:
     """The record, if it can be written. What was made after `now`, by a clock that was ahead, was made now. Raises
     InvalidExport."""
     try:
+        for time in _times(record):
+            if time.utcoffset() is None or not 2 <= time.year <= 9998:
+                raise InvalidExport(f"it has the time {time}; times have a zone, and years from 2 to 9998")
         return _checked(record, now)
     except InvalidExport:
         raise
@@ -71,10 +74,9 @@ def _subject(record: Subject, now: datetime) -> Record:
 @_checked.register
 def _digest(record: Digest, now: datetime) -> Record:
     _ranges([(record.start, record.end), *(pair for item in record.items for pair in item.rests)])
-    _small(record.attempt, record.tries, record.prompt_version, record.generation_time_ms)
     _json(record.spec, record.opaque)
     _policy(record.policy)
-    made, completed = _made(record.created_at, now), _past(record.completed_at, now)
+    made, completed = min(record.created_at, now), _past(record.completed_at, now)
     return replace(record, created_at=made, completed_at=completed)
 
 
@@ -83,7 +85,7 @@ def _receipt(record: ReceiptRecord, now: datetime) -> Record:
     if not _HASH.fullmatch(record.key_hash):
         raise InvalidExport(f"key_hash is {record.key_hash[:80]!r}; it should be 64 hexadecimal digits")
     _ranges([(record.start, record.end)])
-    return replace(record, created_at=_made(record.created_at, now))
+    return replace(record, created_at=min(record.created_at, now))
 
 
 @_checked.register
@@ -102,11 +104,9 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     checked_ttl(record.ttl)
     _policy(head.policy)
     _order(head.view_start, head.next_seq)
-    _small(head.failures)
     _ranges([*head.erased, *head.extracted])
-    _aware(head.next_expiry, head.resume_at)
     head = replace(head, erased=joined(head.erased), extracted=joined(head.extracted))
-    made, updated = _made(record.created_at, now), _made(record.updated_at, now)
+    made, updated = min(record.created_at, now), min(record.updated_at, now)
     return replace(record, head=head, created_at=made, updated_at=updated)
 
 
@@ -117,9 +117,7 @@ def _message(record: Logged, now: datetime) -> Record:
         raise InvalidExport(f"its format is {message.wire[:80]!r}, which is none of {', '.join(get_args(Wire))}")
     _object(message.raw)
     _object(message.metadata)
-    _small(record.tokens)
-    _aware(message.expires_at, message.said_at)
-    return replace(record, created_at=_made(record.created_at, now))
+    return replace(record, created_at=min(record.created_at, now))
 
 
 @_checked.register
@@ -127,10 +125,8 @@ def _document(record: DocumentRecord, now: datetime) -> Record:
     document = record.document
     _names(record.user, *([] if document.agent is None else [document.agent]))
     metadata_json(json.loads(document.metadata))
-    _small(*(number for one in record.passages for number in (one.start, one.tokens)))
     _ranges([] if document.archived is None else [(document.archived.start, document.archived.end)])
-    _aware(document.said_at)
-    return replace(record, document=replace(document, created_at=_made(document.created_at, now)))
+    return replace(record, document=replace(document, created_at=min(document.created_at, now)))
 
 
 @_checked.register
@@ -143,9 +139,7 @@ def _fact(record: FactRecord, now: datetime) -> Record:
             "a fact has a confidence from 0 to 1, and says whether it is confirmed and how often repeated"
         )
     _order(1, fact.version)
-    _small(record.tokens, fact.repeated, fact.version, *(one.version for one in record.events))
-    _aware(*(one.said_at for one in record.sources), *(one.at for one in record.events))
-    made, updated = _made(fact.extracted_at, now), _made(fact.updated_at, now)
+    made, updated = min(fact.extracted_at, now), min(fact.updated_at, now)
     ended = _past(fact.ended_at, now)
     return replace(record, fact=replace(fact, extracted_at=made, updated_at=updated, ended_at=ended))
 
@@ -155,7 +149,7 @@ def _call(record: CallRecord, now: datetime) -> Record:
     _names(*(name for name in (record.user, record.agent, record.conversation) if name))
     if record.cost is not None and not (math.isfinite(record.cost) and record.cost >= 0):
         raise InvalidExport(f"its cost is {record.cost}; it should be a number of dollars")
-    return replace(record, created_at=_made(record.created_at, now))
+    return replace(record, created_at=min(record.created_at, now))
 
 
 @_checked.register
@@ -164,7 +158,7 @@ def _run(record: RunRecord, now: datetime) -> Record:
     _names(record.user, record.agent, run.conversation)
     if run.status is RunStatus.RUNNING and run.end is not None:
         raise InvalidExport("a run that goes on has no end")
-    started, ended = _made(run.started_at, now), _past(run.ended_at, now)
+    started, ended = min(run.started_at, now), _past(run.ended_at, now)
     return replace(record, run=replace(run, started_at=started, ended_at=ended))
 
 
@@ -172,18 +166,12 @@ def _run(record: RunRecord, now: datetime) -> Record:
 def _event(record: EventRecord, now: datetime) -> Record:
     if record.event.raw is not None:
         _shallow(json.loads(record.event.raw))
-    return replace(record, event=replace(record.event, created_at=_made(record.event.created_at, now)))
+    return replace(record, event=replace(record.event, created_at=min(record.event.created_at, now)))
 
 
 def _names(*names: str) -> None:
     for name in names:
         checked_name(name, "a name")
-
-
-def _small(*numbers: int | None) -> None:
-    for number in numbers:
-        if number is not None and number >= 2**31:
-            raise InvalidExport(f"it has the number {number}, where only one below {2**31} can be")
 
 
 def _order(first: int, last: int) -> None:
@@ -219,16 +207,22 @@ def _object(text: str) -> None:
         raise InvalidExport(f"it has {text[:80]!r}, where a JSON object should be")
 
 
-def _aware(*times: datetime | None) -> None:
-    for time in times:
-        if time is not None and (time.utcoffset() is None or not 2 <= time.year <= 9998):
-            raise InvalidExport(f"it has the time {time}; times have a zone, and years from 2 to 9998")
-
-
-def _made(time: datetime, now: datetime) -> datetime:
-    _aware(time)
-    return min(time, now)
+def _times(value: Any) -> Iterator[datetime]:
+    """All times in a record."""
+    match value:
+        case datetime():
+            yield value
+        case tuple():
+            for part in cast("tuple[object, ...]", value):
+                yield from _times(part)
+        case dict():
+            yield from _times(tuple(cast("dict[str, object]", value).values()))
+        case _ if is_dataclass(value):
+            for field in fields(value):
+                yield from _times(getattr(value, field.name))
+        case _:
+            pass
 
 
 def _past(time: datetime | None, now: datetime) -> datetime | None:
-    return None if time is None else _made(time, now)
+    return None if time is None else min(time, now)

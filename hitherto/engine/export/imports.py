@@ -36,7 +36,7 @@ from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.export.checks import checked
 from hitherto.engine.export.export import checked_file
 from hitherto.engine.services import Services
-from hitherto.errors import Conflict, InvalidExport, InvalidMessage, InvalidScope
+from hitherto.errors import Conflict, InvalidExport, InvalidInput, InvalidMessage, InvalidScope
 
 LONGEST_LINE = 2**28
 """The most bytes of a line: a longer one is refused, as it would take too much memory."""
@@ -133,7 +133,12 @@ class _Import:
                 self._fail(f"it is an export of another tenant than {self.only!r}")
             await self._advance()
             while not isinstance(self.record, ExportEnd):
-                await self._next()
+                try:
+                    await self._next()
+                except InvalidExport:
+                    raise
+                except InvalidInput as error:
+                    self._fail(f"what comes before this cannot be kept: {error}")
                 if self.progress is not None:
                     self.progress(self.report)
             if self.record.records != self.line - 1:
