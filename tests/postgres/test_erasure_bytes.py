@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,6 +18,8 @@ from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from tests.acceptance.dialogue import ONE_TRY
 from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
+from tests.engine.log.test_open_calls import calls, result
+from tests.postgres.asking import rows
 
 SECRET = "zorblaxžluťoučký"
 VECTORS = """
@@ -26,17 +30,36 @@ where e.kind = 1
 
 POLICY = token_threshold(60, keep_messages=2, archive=True, facts=True)
 
+QUOTES_NOTHING = {
+    *("agent", "alembic_version", "api_key", "erasure", "subject", "subject_member", "worker"),
+    *("context", "conversation", "fact_evidence", "fact_subject", "model_call", "open_call", "receipt", "run"),
+    *("search_codes", "search_filling", "search_posting", "search_scope", "search_segment", "search_space"),
+    "search_vector",
+}
+"""Tables that have no words of messages, but numbers, hashes and names; those of packed segments are filled below."""
 
-async def dump(url: str) -> str:
-    """All rows of the schema as text, bytes in hexadecimal."""
-    found: list[str] = []
+STAYS = {
+    *("tenant", "conversation", "seq", "wire", "role", "kind", "rev", "created_at", "said_at", "expires_at"),
+    *("tokens", "sum_tokens", "sum_turns", "sum_dialogue", "sum_results", "retracted_rev"),
+}
+"""The columns that an erased message keeps."""
+
+
+async def tables(url: str) -> dict[str, str]:
+    """All rows of each table of the schema as text, bytes in hexadecimal."""
+    found: dict[str, str] = {}
     async with await psycopg.AsyncConnection.connect(url) as connection:
         named = "select relname from pg_class where relnamespace = 'hitherto'::regnamespace and relkind = 'r'"
-        tables = await (await connection.execute(named)).fetchall()
-        for (table,) in tables:
+        for (table,) in await (await connection.execute(named)).fetchall():
             query = sql.SQL("select t::text from hitherto.{} t").format(sql.Identifier(table))
-            found += [row[0] for row in await (await connection.execute(query)).fetchall()]
-    return "\n".join(found).replace("\\\\", "\\").casefold()  # a row as text has each backslash twice
+            text = "\n".join([row[0] for row in await (await connection.execute(query)).fetchall()])
+            found[table] = text.replace("\\\\", "\\").casefold()  # a row as text has each backslash twice
+    return found
+
+
+async def dump(url: str) -> str:
+    """All rows of the schema."""
+    return "\n".join((await tables(url)).values())
 
 
 def marks(*secrets: str) -> list[str]:
@@ -82,7 +105,10 @@ async def vectors(url: str) -> set[str]:
 
 async def test_of_erased_messages(memory: Memory, database: str) -> None:
     await filled(memory, SCOPE)
-    before = await dump(database)
+    there = await tables(database)
+    quoting = {name for name, text in there.items() if any(mark in text for mark in marks(SECRET))}
+    assert {*there} - quoting == QUOTES_NOTHING, "let `filled` put the secret into every other table"
+    before = "\n".join(there.values())
     assert all(mark in before for mark in marks(SECRET)[:2])
     assert any(mark in before for mark in marks(SECRET)[3:]), "its words are hashed in the index"
     secret = await vectors(database)
@@ -93,6 +119,19 @@ async def test_of_erased_messages(memory: Memory, database: str) -> None:
     assert [mark for mark in marks(SECRET) if mark in after] == []
     assert await vectors(database) < secret
     assert "ann likes 3." in after
+
+
+async def test_what_stays_of_an_erased_message(memory: Memory, database: str) -> None:
+    async def read() -> list[dict[str, Any]]:
+        return await rows(database, "select * from message order by seq")
+
+    chat, day = memory.conversation("c", scope=SCOPE, policy="none"), datetime(2099, 1, 1, tzinfo=UTC)
+    await chat.append(user(SECRET, at=day).with_metadata({"note": SECRET}).expiring(day), calls("a"), result("a"))
+    before = await read()
+    await chat.erase([0, 1, 2])
+    after = await read()
+    same = {name for name in before[0] if [row[name] for row in before] == [row[name] for row in after]}
+    assert same == STAYS, "give a message here each other column, and erase it"
 
 
 async def test_of_erased_messages_in_packed_segments(memory: Memory, database: str) -> None:
