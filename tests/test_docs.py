@@ -423,6 +423,9 @@ def test_every_preset_is_there() -> None:
         ("digests", ("support",)),
         ("costs", ()),
         ("doctor", ()),
+        ("conversations", ()),
+        ("scopes", ()),
+        ("recall", ("order",)),
     ],
 )
 def test_every_field_of_the_json_is_there(command: str, arguments: tuple[str, ...], surroundings: None) -> None:

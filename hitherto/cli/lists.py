@@ -18,8 +18,8 @@ from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, cut, fitted, key_width, minute, name_column, seq_range
 from hitherto.core.log.conversations import ConversationInfo, ScopePart
 from hitherto.core.run import Run, RunEvent
+from hitherto.engine.arguments import MOST
 from hitherto.engine.memory import Memory
-from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import InvalidInput, NotFound
 
 

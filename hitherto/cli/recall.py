@@ -17,7 +17,7 @@ from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import one_line
 from hitherto.cli.terminal.tables import Column, cut, day, fitted, key_width, minute, name_column, seq_range, wide
 from hitherto.core.recall.filter import EntryKind
-from hitherto.engine.recall.arguments import MOST
+from hitherto.engine.arguments import MOST
 from hitherto.errors import InvalidInput
 
 if TYPE_CHECKING:

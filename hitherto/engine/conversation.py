@@ -30,6 +30,15 @@ from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.arguments import (
+    check_key,
+    checked_limit,
+    checked_list,
+    checked_revision,
+    checked_switch,
+    checked_wait,
+    checked_words,
+)
 from hitherto.engine.context.context import Context
 from hitherto.engine.context.expand import Expandable, expanded
 from hitherto.engine.context.fit import ContextBuilder
@@ -39,22 +48,14 @@ from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder, items_within
 from hitherto.engine.digests.fire import committed, fired, refire
 from hitherto.engine.handle import Handle
-from hitherto.engine.log.append import AppendResult, append, check_key
+from hitherto.engine.log.append import AppendResult, append
 from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
-from hitherto.engine.recall.arguments import (
-    checked_limit,
-    checked_list,
-    checked_revision,
-    checked_switch,
-    checked_wait,
-    checked_words,
-)
 from hitherto.engine.recall.recall import Recaller
-from hitherto.engine.retry import Answered, retried
 from hitherto.engine.services import Services
 from hitherto.engine.turn import Partial, Turn
+from hitherto.engine.turn_retry import Answered, retried
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
 
 Appendable = Message | Mapping[str, Any]

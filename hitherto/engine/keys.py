@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from hitherto.core.key import PREFIX, ApiKey, Right, hash_of
 from hitherto.core.scope import checked_name
-from hitherto.engine.recall.arguments import checked_limit
+from hitherto.engine.arguments import checked_limit
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput, NotFound
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from hitherto.core.documents import metadata_json
 from hitherto.core.log.conversations import ConversationFilter, ConversationInfo, ScopeCounts, ScopePart
 from hitherto.core.scope import Scope, checked_name
-from hitherto.engine.recall.arguments import checked_limit, checked_time
+from hitherto.engine.arguments import checked_limit, checked_time
 from hitherto.errors import InvalidInput, InvalidScope
 
 if TYPE_CHECKING:

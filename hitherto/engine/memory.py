@@ -25,6 +25,16 @@ from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
 from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.arguments import (
+    checked_kinds,
+    checked_limit,
+    checked_list,
+    checked_seq,
+    checked_share,
+    checked_switch,
+    checked_time,
+    checked_words,
+)
 from hitherto.engine.calls import Calls
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.digests.worker import Worker
@@ -42,16 +52,6 @@ from hitherto.engine.listing import (
 )
 from hitherto.engine.log.erase_scope import ErasureReport, erase_about, erase_all, resume_erasures
 from hitherto.engine.purge import purge_expired
-from hitherto.engine.recall.arguments import (
-    checked_kinds,
-    checked_limit,
-    checked_list,
-    checked_seq,
-    checked_share,
-    checked_switch,
-    checked_time,
-    checked_words,
-)
 from hitherto.engine.recall.embedding import embedder_name
 from hitherto.engine.recall.indexer import Indexer, Wakeup
 from hitherto.engine.recall.recall import Hit, Recaller, RecallResult

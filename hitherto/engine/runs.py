@@ -10,7 +10,7 @@ from hitherto.aside import aside, weight
 from hitherto.core.log.message import storable
 from hitherto.core.run import EventKind, NewEvent, Run, RunEvent, RunStatus, new_event
 from hitherto.core.scope import LONGEST_NAME, Scope, checked_name
-from hitherto.engine.recall.arguments import checked_limit, checked_text
+from hitherto.engine.arguments import checked_limit, checked_text
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput, NotFound
 

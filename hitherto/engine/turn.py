@@ -11,10 +11,11 @@ from hitherto.core.log.message import Call, Kind, Message, Payload, Role, Wire, 
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
 from hitherto.core.scope import Scope
+from hitherto.engine.arguments import check_key
 from hitherto.engine.context.context import Context
-from hitherto.engine.log.append import AppendResult, check_key
-from hitherto.engine.retry import Answered, marked
+from hitherto.engine.log.append import AppendResult
 from hitherto.engine.services import Formats
+from hitherto.engine.turn_retry import Answered, marked
 from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage
 from hitherto.logs import logger
 from hitherto.uninterrupted import uninterrupted

@@ -35,7 +35,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Logged, Message, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
-from hitherto.engine.retry import Answered
+from hitherto.engine.turn_retry import Answered
 from hitherto.errors import InvalidInput
 from hitherto.wire import read
 from hitherto.wire.neutral import text_of

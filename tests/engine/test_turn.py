@@ -15,7 +15,7 @@ import pytest
 import hitherto
 from hitherto import Conversation, Memory, Turn, assistant, tool_result, user
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Logged, Wire
-from hitherto.engine.retry import key_mark
+from hitherto.engine.turn_retry import key_mark
 from hitherto.errors import BudgetExceeded, IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
 from hitherto.store.store import Store
 from tests.conftest import SCOPE

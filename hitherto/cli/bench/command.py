@@ -19,8 +19,8 @@ from hitherto.cli.bench.retrieval import RecallReport, SearchIn, by_category, me
 from hitherto.cli.memory import run
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, numbers, table_of
+from hitherto.engine.arguments import MOST
 from hitherto.engine.memory import Memory
-from hitherto.engine.recall.arguments import MOST
 from hitherto.errors import InvalidInput
 from hitherto.wiring import IN_MEMORY
 

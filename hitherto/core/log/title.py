@@ -1,4 +1,5 @@
-"""Titles of conversations: given by the application, or the beginning of what the user said first."""
+"""Titles of conversations: given by the application, or the beginning of what the user said first (the part
+`opening` in `store/shown.sql` says which message that is)."""
 
 from __future__ import annotations
 
@@ -6,9 +7,6 @@ from hitherto.core.log.message import storable
 from hitherto.errors import InvalidInput
 
 LONGEST_TITLE = 500
-
-OPENING = 300
-"""Characters of the first user message that a title is made of."""
 
 _SHOWN = 60
 
@@ -26,7 +24,7 @@ def checked_title(title: object) -> str | None:
 def title_of(opening: str | None) -> str:
     """The title of a conversation that was given none: how its first user message begins, on one line, cut between
     words. "" where there is none."""
-    line = " ".join((opening or "")[:OPENING].split())
+    line = " ".join((opening or "").split())
     if len(line) <= _SHOWN:
         return line
     cut = line[: _SHOWN + 1].rpartition(" ")[0] or line[:_SHOWN]

@@ -17,9 +17,9 @@ from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import question_terms
 from hitherto.core.recall.trigger_phrases import triggered, without
+from hitherto.engine.arguments import checked_kinds, checked_limit, checked_share, checked_switch
 from hitherto.engine.context.recalled_texts import GroupReader, newest_summaries, recollection_of
 from hitherto.engine.handle import Handle
-from hitherto.engine.recall.arguments import checked_kinds, checked_limit, checked_share, checked_switch
 from hitherto.engine.recall.recall import Hit, LoadedSearch, Recaller
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.limiter import LateTurn

@@ -27,8 +27,8 @@ from hitherto.core.documents import (
 )
 from hitherto.core.log.message import storable
 from hitherto.core.scope import Scope
+from hitherto.engine.arguments import checked_limit, checked_words
 from hitherto.engine.purge import purge
-from hitherto.engine.recall.arguments import checked_limit, checked_words
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidDocument
 

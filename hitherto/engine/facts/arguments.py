@@ -8,10 +8,8 @@ from typing import cast
 from hitherto.core.facts.fact import LONGEST_FACT, OTHER, Fact, FactState, category_of
 from hitherto.core.log.message import storable
 from hitherto.core.plain_text import has_visible_text, plain
+from hitherto.engine.arguments import MOST
 from hitherto.errors import InvalidFact
-
-MOST = 1_000
-"""The most facts of one page."""
 
 
 def content_of(given: object) -> str:

@@ -19,7 +19,7 @@ from hitherto.engine.context.injection import earlier_than
 from hitherto.engine.digests.fire import committed, fired
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
-from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused, InvalidInput
+from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused
 
 if TYPE_CHECKING:
     from hitherto.store.unit import Unit
@@ -41,12 +41,6 @@ class AppendResult:
     replayed: bool = False
     digest: int | None = None
     fired: tuple[int, ...] = ()
-
-
-def check_key(key: object) -> None:
-    """Raises InvalidInput for what cannot be an idempotency key."""
-    if key is not None and (not isinstance(key, str) or not key):
-        raise InvalidInput(f"key={key!r} cannot be an idempotency key; give a non-empty string, unique for this batch")
 
 
 async def append(

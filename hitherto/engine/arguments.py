@@ -1,4 +1,4 @@
-"""Checks of the arguments of a recall."""
+"""Checks of the arguments of verbs. Those of facts are in `facts/arguments.py`; values of the core check themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import InvalidInput
 
 MOST = 1_000
-"""The most hits that can be asked for."""
+"""The most entries of a list, and the most hits, that can be asked for."""
 
 _DAY = 86_400
 """Seconds."""
@@ -108,3 +108,9 @@ def checked_revision(at: object) -> int | None:
     if at is not None and (not isinstance(at, int) or isinstance(at, bool)):
         raise InvalidInput(f"at is {at!r}; give the number of a revision, as append returns it (rev)")
     return at
+
+
+def check_key(key: object) -> None:
+    """Raises InvalidInput for what cannot be an idempotency key."""
+    if key is not None and (not isinstance(key, str) or not key):
+        raise InvalidInput(f"key={key!r} cannot be an idempotency key; give a non-empty string, unique for this batch")
