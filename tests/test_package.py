@@ -35,3 +35,26 @@ def test_each_promise_names_a_test_that_is_there() -> None:
     assert len(named) >= len(rows)
     for file, name in named:
         assert re.search(rf"^ *(async )?def {name}\(", (project / file).read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+def test_what_to_open_for_a_change_is_there() -> None:
+    """Each path of the table can be opened, and each name stands in a file of its row."""
+    project = PACKAGE.parent
+    page = (project / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("To change …")[2].partition("\n## ")[0]
+    rows = page.partition("| --- |")[2].splitlines()[1:]
+    assert len(rows) > 50
+    for row in filter(None, rows):
+        said = re.findall(r"`(\w[\w./-]*)`", row.partition("|")[2].partition("|")[2])
+        files = [found for one in said if (found := opened(one, project)) is not None]
+        text = "".join(part.read_text(encoding="utf-8") for file in files for part in parts_of(file))
+        missing = [one for one in said if opened(one, project) is None and not re.search(rf"\b{one}\b", text)]
+        assert missing == [], row
+
+
+def opened(path: str, project: Path) -> Path | None:
+    places = (PACKAGE, PACKAGE / "store" / "migrations", project)
+    return next((place / path for place in places if (place / path).exists()), None)
+
+
+def parts_of(path: Path) -> list[Path]:
+    return [path] if path.is_file() else [*path.rglob("*.py"), *path.rglob("*.sql")]
