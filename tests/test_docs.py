@@ -366,15 +366,18 @@ def test_every_command_is_in_the_readme() -> None:
 
 @pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_option_is_there(command: str) -> None:
-    said = code_of(
-        section(DOCS / "cli.md", f"hitherto {command}") + section(DOCS / "cli.md", "Options of every command")
-    )
+    text = section(DOCS / "cli.md", f"hitherto {command}") + section(DOCS / "cli.md", "Options of every command")
+    said = code_of(text)
     of_group: dict[str, Any] = getattr(COMMANDS[command], "commands", {})
     assert [name for name in of_group if name not in said] == []
     for parameter in [one for each in (COMMANDS[command], *of_group.values()) for one in each.params]:
         names = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar.rstrip(".")]
         for name in names:
             assert re.search(rf"(?<![\w-]){re.escape(name)}\b", said), f"{command} {name} is not in docs/cli.md"
+        if parameter.default not in (None, False) and not callable(parameter.default):
+            row = re.search(rf"^\|.*`{re.escape(names[0])}\b.*", text, re.MULTILINE)
+            assert row is not None
+            assert re.search(rf"(?<!\w){re.escape(str(parameter.default))}\b", row[0]), f"the default: {row[0]}"
 
 
 def test_every_path_of_the_service_is_there() -> None:

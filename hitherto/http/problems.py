@@ -38,17 +38,6 @@ STATUS: Mapping[type[HithertoError], int] = {
 }
 """The status of an error: that of its class, or else of the nearest class above it."""
 
-_MEMBERS: Mapping[type[HithertoError], tuple[str, ...]] = {
-    errors.ConcurrentWrite: ("actual",),
-    errors.StaleVersion: ("actual",),
-    errors.BudgetExceeded: ("over_by",),
-    errors.InvalidTranscript: ("line",),
-    errors.InvalidExport: ("line",),
-    errors.ModelUnavailable: ("retry_after",),
-    errors.TooManyRequests: ("retry_after",),
-}
-"""What else an error tells, and is made with."""
-
 _LONGEST = 2_000
 """Characters of a detail; it may quote what was given."""
 
@@ -63,8 +52,7 @@ def status_of(error: HithertoError) -> int:
 def problem_of(error: HithertoError) -> dict[str, Any]:
     """An error as problem details."""
     kind = type(error)
-    names = (name for owner, names in _MEMBERS.items() if isinstance(error, owner) for name in names)
-    members = {name: value for name in names if (value := getattr(error, name)) is not None}
+    members = {name: value for name in _members(kind) if (value := getattr(error, name)) is not None}
     title = inspect.getdoc(kind) or kind.__name__
     return {
         "type": f"{_URN}{kind.__name__}",
@@ -100,12 +88,16 @@ def error_of(problem: Mapping[str, Any]) -> HithertoError:
     """The error that a problem tells of; a `ServiceError` for a class that is not known here, or not told whole."""
     kind = _CLASSES.get(str(problem.get("type")).removeprefix(_URN), errors.ServiceError)
     detail = str(problem.get("detail") or problem.get("title") or "the service gives no reason")
-    names = next((names for owner, names in _MEMBERS.items() if issubclass(kind, owner)), ())
-    members = {name: problem[name] for name in names if isinstance(problem.get(name), int | float)}
+    members = {name: problem[name] for name in _members(kind) if isinstance(problem.get(name), int | float)}
     try:
         return kind(detail, **members)
     except TypeError:
         return errors.ServiceError(detail)
+
+
+def _members(kind: type[HithertoError]) -> list[str]:
+    """What else an error of the class tells: what it is made with, beside its message."""
+    return inspect.getfullargspec(kind.__init__).kwonlyargs
 
 
 def _all(kind: type[HithertoError]) -> dict[str, type[HithertoError]]:
