@@ -73,7 +73,7 @@ def sources_table(sources: Sequence[tuple[str, Logged]]) -> Table:
     places = [one_line(f"{conversation}:{logged.seq}") for conversation, logged in sources]
     columns = [
         Column("where", places, most=key_width(), key=True),
-        Column("said (UTC)", [day(logged.created_at) for _, logged in sources], gives=1),
+        Column("said (UTC)", [day(logged.said_at) for _, logged in sources], gives=1),
         Column("text", [Text(shortened(text)) for text in texts], prose=True),
     ]
     return fitted("What says so", columns)
@@ -120,7 +120,7 @@ def fact_json(fact: Fact) -> dict[str, Any]:
 
 def source_json(conversation: str, logged: Logged) -> dict[str, Any]:
     message = logged.message
-    said = {"role": message.role, "said_at": logged.created_at, "text": message.text}
+    said = {"role": message.role, "said_at": logged.said_at, "text": message.text}
     return {"conversation": conversation, "seq": logged.seq, **said}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from hitherto import assistant, user
 from hitherto.core.scope import Scope
 from hitherto.providers.scripted import Scripted, items
 from tests.acceptance.cli.commands import Cli, Home, Ran, bare
+
+SAID = datetime(2024, 5, 6, 9, tzinfo=UTC)
 
 
 def done(ran: Ran) -> Ran:
@@ -77,7 +80,7 @@ async def test_a_fact_that_was_learned_opens_its_messages(home: Home, cli: Cli) 
     async with hitherto.open(home.url, model=Scripted([answer]), policy=policy) as memory:
         chat = memory.conversation("monday", scope=scope)
         for text in ("I'm a nurse \x1b[31mand eat no meat.", "Really, none.\nAnd I climb.", "So."):
-            await chat.append(user(text), assistant("I see."))
+            await chat.append(user(text).dated(SAID), assistant("I see."))
         await memory.wait_for_digests()
         await chat.context(user("What do you know?"))
 
@@ -102,6 +105,8 @@ async def test_a_fact_that_was_learned_opens_its_messages(home: Home, cli: Cli) 
         ("monday", 2, "user"),
     ]
     assert sources[1]["text"] == "Really, none.\nAnd I climb."
+    assert datetime.fromisoformat(sources[1]["said_at"]) == SAID
+    assert "2024-05-06" in shown
 
     assert len(listed(cli, "cai", "--agent", "planner", "--conversation", "monday")) == 3
     assert [one["content"] for one in listed(cli, "cai", "--all-agents", "--category", "hobby")] == ["Climbs"]
