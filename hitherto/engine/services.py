@@ -19,7 +19,6 @@ from hitherto.core.policy.plan import Means
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
-from hitherto.core.scope import Scope
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import InvalidPolicy
 from hitherto.limiter import FairLimiter
@@ -68,8 +67,8 @@ class Services:
 
     `embedder` makes the vectors; `previous` are embedders used before it, which still embed questions while the index
     has more of their vectors. `reranker` reorders hits. `appended` is set when something waits to be indexed.
-    `searches` limits how many load a large scope at once; `large_scopes` are those, with all agents or one, that were
-    large when they were last searched.
+    `searches` limits how many load a large scope at once; `large_scopes` are those (tenant, user and agent, or None
+    for all agents) that were large when they were last searched.
     """
 
     store: Store
@@ -88,7 +87,7 @@ class Services:
     previous: tuple[Embedder, ...] = ()
     reranker: Reranker | None = None
     appended: Event = field(default_factory=Event)
-    large_scopes: set[tuple[Scope, bool]] = field(default_factory=set[tuple[Scope, bool]])
+    large_scopes: set[tuple[str, str, str | None]] = field(default_factory=set[tuple[str, str, str | None]])
     searches: FairLimiter = field(default_factory=lambda: FairLimiter(4, most=2))
 
     async def read_messages(

@@ -108,7 +108,7 @@ def recall_queries(
     crossing: CrossSession,
     subject: str | None,
 ) -> list[RecallQuery]:
-    """The queries of a context: one for each stage of the policy that renders recalled digests, one for the scope's
+    """The queries of a context: one for the stages of the policy that render recalled digests, one for the scope's
     other conversations, and one for the request's options, which gets what room the others leave. None of these for a
     question that tells nothing, such as "Thanks!". With a `subject`, the policy's queries find only digests of
     conversations about it."""
@@ -116,19 +116,18 @@ def recall_queries(
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
     found: list[RecallQuery] = []
-    for stage in policy.stages:
-        if isinstance(stage.render, RecalledRender):
-            digests = frozenset({EntryKind.DIGEST})
-            criteria = SearchFilter(scope=scope, kinds=digests, hidden=hidden, but=but, subject=subject)
-            found.append(
-                RecallQuery(
-                    why=RecallReason.POLICY,
-                    question=question,
-                    criteria=criteria,
-                    limit=stage.render.top_k,
-                    min_score=0.0,
-                )
+    if stages := [stage.render.top_k for stage in policy.stages if isinstance(stage.render, RecalledRender)]:
+        digests = frozenset({EntryKind.DIGEST})
+        criteria = SearchFilter(scope=scope, kinds=digests, hidden=hidden, but=but, subject=subject)
+        found.append(
+            RecallQuery(
+                why=RecallReason.POLICY,
+                question=question,
+                criteria=criteria,
+                limit=sum(stages),
+                min_score=0.0,
             )
+        )
     phrases = crossing.search_triggers or ()
     asks = crossing.recalls and triggered(question, phrases) is not None
     if crossing.always or (crossing.triggers and asks):

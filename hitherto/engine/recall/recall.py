@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -34,6 +35,9 @@ log = logger("hitherto.recall")
 
 _WAITING = 500
 """At most so many sources without an entry are searched, the newest ones."""
+
+_WAITING_TEXT = 1_000_000
+"""At most so many characters of them."""
 
 _LONGEST = 20_000
 """Characters of a question that are read."""
@@ -204,12 +208,13 @@ class Recaller:
         terms = question_terms(question)
         spaces = self._embedding.spaces if question else ()
         search_data = await self._search_data(criteria, terms, spaces, turn)
-        sources = search_data.waiting
+        there, sources = len(search_data.waiting), _newest(search_data.waiting)
+        search_data = replace(search_data, waiting=sources)
         waiting = await aside(_length(sources), cut_waiting, sources)
         loaded = LoadedSearch(
             question=question, terms=terms, criteria=criteria, search_data=search_data, waiting=waiting
         )
-        if len(sources) >= _WAITING:
+        if len(sources) >= _WAITING or len(sources) < there:
             loaded.missing.append("index")
         if self._services.embedder is None or not question:
             return loaded
@@ -225,7 +230,8 @@ class Recaller:
     async def _search_data(
         self, criteria: SearchFilter, terms: QuestionTerms, spaces: Sequence[Space], turn: LateTurn
     ) -> SearchData:
-        hashes, whose = terms.hashes.tolist(), (criteria.scope, criteria.all_agents)
+        hashes, scope = terms.hashes.tolist(), criteria.scope
+        whose = scope.tenant, scope.user, None if criteria.all_agents else scope.agent
         large = self._services.large_scopes
         while True:
             if whose in large:
@@ -343,6 +349,13 @@ class Recaller:
             replace(first[at], scores=replace(first[at].scores, reranked=place)) for place, at in enumerate(places, 1)
         ]
         return [*ordered, *rest], False
+
+
+def _newest(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The last of them that have `_WAITING_TEXT` together."""
+    sizes = accumulate(len(source.text) for source in reversed(sources))
+    count = bisect_right([*sizes], _WAITING_TEXT)
+    return tuple(sources[len(sources) - count :])
 
 
 def _length(sources: Sequence[Source]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -29,6 +29,9 @@ from hitherto.http.server.responses import encoded, problem
 from hitherto.http.server.streams import PATHS, add_streams
 from hitherto.http.shapes import LEFT_OUT
 from hitherto.watching import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from hitherto.store.keys import KeyStore
 
 _ABOUT = """Conversation memory for LLM agents: every message kept, every turn within its token budget.
 
@@ -77,7 +80,7 @@ def create_app(
         authentication=Authentication(store.keys if keys else None, limits, origins),
         streamed=PATHS,
         lasting=more.lasting if more else (),
-        more=more.scope if more else {},
+        more={**(more.scope if more else {}), "readiness": _Readiness(store.keys)},
     )
     if not origins:
         return gate
@@ -117,13 +120,8 @@ def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
     @app.get("/readyz", tags=["Service"], operation_id="service_ready", summary="Whether the database can be reached")
     async def readyz(request: Request) -> dict[str, str]:
         """The process is up and reaches its database: 503 if not."""
-        memory: Memory = request.scope["memory"]
-        services = memory._services  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
-        try:
-            async with asyncio.timeout(_READY):
-                await services.store.keys.find(hash_of(""))
-        except TimeoutError:
-            raise DatabaseUnavailable(f"the database has given no answer for {_READY:g} seconds") from None
+        readiness: _Readiness = request.scope["readiness"]
+        await readiness.check()
         return {"status": "ok"}
 
     @app.get(
@@ -151,6 +149,29 @@ def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
         return Response(document(), media_type="application/json")
 
     return app
+
+
+class _Readiness:
+    """Whether the database can be reached. All who ask while it is asked get its one answer: many wait no longer than
+    one."""
+
+    def __init__(self, keys: KeyStore) -> None:
+        self._keys = keys
+        self._asking: asyncio.Task[None] | None = None
+
+    async def check(self) -> None:
+        """Raises StoreError."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
+        await asyncio.shield(self._asking)
+
+    async def _ask(self) -> None:
+        try:
+            async with asyncio.timeout(_READY):
+                await self._keys.find(hash_of(""))
+        except TimeoutError:
+            raise DatabaseUnavailable(f"the database has given no answer for {_READY:g} seconds") from None
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

@@ -50,6 +50,9 @@ _READS = [
 _PATIENCE = 60.0
 """Seconds for which a part of an answer waits to be read."""
 
+_PARAMETERS = 200
+"""Query parameters of a request."""
+
 _ONCE = frozenset(name.lower().encode() for name in ("Authorization", "Host", *HEADERS))
 """Headers that a request has once: of two, others might go by the other one."""
 
@@ -89,7 +92,6 @@ class RequestGate:
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
         self._bodies, self._work = FairLimiter(32, most=8), FairLimiter(4, most=2)
-        self._looks = FairLimiter(1, most=1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -141,10 +143,7 @@ class RequestGate:
     async def _handle(self, scope: Scope, receive: ReceivedParts, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
         if path in OPEN:
-            async with answered.turns as turns:
-                if path == "/readyz":  # it takes a connection
-                    await turns.enter_async_context(self._looks.turn())
-                await self._app(scope, receive, answered)
+            await self._app(scope, receive, answered)
             return
         headers = _checked_headers(scope)
         scope["caller"] = caller = await self._authentication.caller(headers)
@@ -200,6 +199,8 @@ class RequestGate:
 def _checked_headers(scope: Scope) -> Headers:
     """The headers of a request. Raises InvalidInput for those of which others may read something else."""
     raw: list[tuple[bytes, bytes]] = scope["headers"]
+    if scope["query_string"].count(b"&") >= _PARAMETERS:
+        raise InvalidInput(f"there are more than {_PARAMETERS} query parameters")
     names = [name for name, _ in raw if name in _ONCE]
     if len(names) > len(set(names)):
         raise InvalidInput("a header is given twice, of which there can be only one")

@@ -31,6 +31,9 @@ none sends a request into a connection that is just being closed."""
 _LONGEST_HEAD = 65_536
 """Bytes of a request's path and headers, or of its trailers."""
 
+_HEADERS = 200
+"""Headers of a request, trailers among them."""
+
 _PARTS, _PART = 1_000, 64
 """Parts of a body that may be of any size; if there are more, they must have so many bytes on average. A part of one
 byte takes as much time as one of many: connections that send nothing else would leave none to others."""
@@ -64,8 +67,8 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 
 class _Connection(HttpToolsProtocol):
     """Keeps no more than it must, where uvicorn's own would keep all that comes: refuses a head that goes on beyond
     `_LONGEST_HEAD`, and lets one request wait for the answer to the one before; of more, none is read, and the
-    connection ends. It also ends after a request for another protocol, which there is none of, and in a body of very
-    many small parts.
+    connection ends. It also ends after a request for another protocol, which there is none of, and where a request has
+    very many headers or its body very many small parts.
 
     Nor does it wait for ever where uvicorn's own would: see `_LOOK`. Where there are too many, the one that was silent
     longest goes; if all have requests in progress, the new one gets a 503."""
@@ -77,8 +80,8 @@ class _Connection(HttpToolsProtocol):
 
     _in_head = False
 
-    _parts = _received = 0
-    """Parts of the body, and their bytes."""
+    _header_count = _parts = _received = 0
+    """Headers of the request; parts of its body, and their bytes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -135,10 +138,13 @@ class _Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if self.pipeline:
             raise BlockingIOError("a request waits already")  # ends the parser's work
-        self._in_head = True
+        self._in_head, self._header_count = True, 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_count += 1
+        if self._header_count > _HEADERS:
+            raise BlockingIOError("very many headers")  # ends the parser's work
         if self._in_head:  # a trailer names no user, and is no key
             super().on_header(name, value)
 
