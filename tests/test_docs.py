@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import dataclasses
 import inspect
 import io
 import json
@@ -34,7 +35,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import psycopg
 import pytest
@@ -44,11 +45,13 @@ import hitherto
 from hitherto import Conversation, Memory, Scope, assistant, errors, user
 from hitherto.cli import app
 from hitherto.core.context.manifest import Manifest
+from hitherto.core.log.message import Message
 from hitherto.core.policy.component import _KNOWN
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.http.operations import OPERATIONS
+from hitherto.http.shapes import MessageInput
 from hitherto.other_systems.views import create_views
 from hitherto.settings import Settings
 from hitherto.store.embedded.server import EmbeddedServer
@@ -392,13 +395,26 @@ def test_every_path_of_the_service_is_there() -> None:
 
 def test_every_setting_is_there() -> None:
     """A row each: the setting, its name in the environment, its default."""
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \|", (DOCS / "settings.md").read_text("utf-8"), re.MULTILINE)
+    page = (DOCS / "settings.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+) \|$", page, re.MULTILINE)
     expected = [(name, f"HITHERTO_{name.upper()}") for name in Settings.model_fields]
     assert [row[:2] for row in rows] == expected
-    for name, _, default in rows:
-        value = Settings.model_fields[name].default
-        shown = "–" if value is None else f"`{value}`"
+    for name, _, default, text in rows:
+        field = Settings.model_fields[name]
+        shown = "–" if field.default is None else f"`{field.default}`"
         assert default == shown, f"docs/settings.md has {default} for {name}, and it is {shown}"
+        kinds = [one for one in (field.annotation, *get_args(field.annotation)) if get_origin(one) is Literal]
+        missing = [value for kind in kinds for value in get_args(kind) if f"`{value}`" not in default + text]
+        assert missing == [], f"docs/settings.md does not name all that {name} may be"
+
+
+def test_every_field_of_a_message_is_there() -> None:
+    for page, fields in (
+        ("export.md", [field.name for field in dataclasses.fields(Message)]),
+        ("service-api.md", [*MessageInput.model_fields]),
+    ):
+        text = (DOCS / page).read_text("utf-8")
+        assert [name for name in fields if f"`{name}`" not in text and f'"{name}"' not in text] == [], page
 
 
 def test_every_field_of_a_manifest_is_there() -> None:

@@ -6,7 +6,6 @@ models on the network, is never run.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]  # its PathLike says not of what
 from tokenizers import Tokenizer
 
+from hitherto.aside import in_thread
 from hitherto.core.log.message import storable
 from hitherto.core.recall.stopwords import STOP_WORDS
 from hitherto.core.recall.vectors import Space, Vectors
@@ -64,12 +64,12 @@ class Wordllama:
         return 512
 
     async def documents(self, texts: Sequence[str]) -> Embeddings:
-        return Embeddings(await asyncio.to_thread(_vectors, tuple(texts)), asked=False)
+        return Embeddings(await in_thread(_vectors, tuple(texts)), asked=False)
 
     async def query(self, text: str) -> Embeddings:
         if len(text) <= _INLINE and _model.cache_info().currsize:
             return Embeddings(_vectors((text,)), asked=False)
-        return Embeddings(await asyncio.to_thread(_vectors, (text,)), asked=False)
+        return Embeddings(await in_thread(_vectors, (text,)), asked=False)
 
     async def aclose(self) -> None:
         """Does nothing: all embedders of this process share the table."""

@@ -165,6 +165,17 @@ class TestTooLarge:
             answer = await raw(url, head(**{"Transfer-Encoding": "chunked"}), chunks)
         assert answered in answer.split(b"\r\n")[0]
 
+    @pytest.mark.parametrize(("count", "answered"), [(201, b" 400 "), (150, b" 200 ")])
+    async def test_in_headers(self, service: httpx.AsyncClient, count: int, answered: bytes) -> None:
+        more = {f"X{number}": "" for number in range(count)}
+        answer = await raw(str(service.base_url), head("GET", "/healthz", **more))
+        assert answered in answer.split(b"\r\n")[0]
+
+    async def test_in_query_parameters(self, service: httpx.AsyncClient) -> None:
+        found = await service.get(f"{PREFIX}/documents?" + "&".join(["limit=1"] * 201), headers=NAMES)
+        assert kind(found) == (422, "InvalidInput")
+        assert "more than 200" in found.text
+
     async def test_signs_in_a_text_are_no_values(self, memory: Memory) -> None:
         async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             text = json.dumps({"text": 'one,"two":[{\\' * 60_000})

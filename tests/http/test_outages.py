@@ -177,3 +177,25 @@ async def test_a_full_pool(database: str, caplog: pytest.LogCaptureFixture) -> N
             assert await texts(memory) == []
             assert (await client.post(HERE, headers={**headers, IDEMPOTENCY_KEY: "k"}, json=body)).status_code == 200
             assert await texts(memory) == ["hello"]
+
+
+async def test_all_who_ask_for_readiness_at_once_get_one_answer(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, goes_on, asked = memory._services.store.keys, asyncio.Event(), 0
+
+    async def waits(_: str) -> None:
+        nonlocal asked
+        asked += 1
+        await goes_on.wait()
+
+    monkeypatch.setattr(keys, "find", waits)
+    async with serving(memory, keys=False) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+        leaves = asyncio.create_task(client.get("/readyz"))
+        await until(lambda: asked, "the database is asked")
+        leaves.cancel()
+        waiting = [asyncio.create_task(client.get("/readyz")) for _ in range(20)]
+        await client.get("/healthz")
+        goes_on.set()
+        assert [(await one).status_code for one in waiting] == [200] * 20
+    assert asked <= 3, "the first look, and one for those that came after it"

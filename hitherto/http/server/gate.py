@@ -155,29 +155,28 @@ class RequestGate:
             return
         seconds = caller.limits.seconds
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with asyncio.timeout(seconds) as limit, answered.turns as turns:
                 large = _is_large(headers)
-                async with self._bodies.turn() if large else nullcontext():
-                    body = await whole_body(receive, headers, caller.limits.size)
-                    if body:
-                        check_type(headers, "application/json")
-                    if path not in self._lasting:
-                        reads = scope["method"] == "GET" or any(one.match(path) for one in _READS)
-                        async with (
-                            _while_client_stays(receive, answered, limit) if reads else nullcontext(),
-                            answered.turns as turns,
-                        ):
-                            if large:
-                                await turns.enter_async_context(self._work.turn())
-                            await self._app(scope, replayed(body, receive), answered)
-                        return
+                if large:
+                    await turns.enter_async_context(self._bodies.turn())
+                body = await whole_body(receive, headers, caller.limits.size)
+                if body:
+                    check_type(headers, "application/json")
+                if path not in self._lasting:
+                    reads = scope["method"] == "GET" or any(one.match(path) for one in _READS)
+                    async with _while_client_stays(receive, answered, limit) if reads else nullcontext():
+                        if large:
+                            await turns.enter_async_context(self._work.turn())
+                        await self._app(scope, replayed(body, receive), answered)
+                    return
+                await turns.aclose()
                 limit.reschedule(None)
                 await self._app(scope, replayed(body, receive), answered)
         except TimeoutError:
-            if answered.status is not None:
-                raise
             if receive.left:
                 raise ClientLeft from None
+            if answered.status is not None:
+                raise
             raise TimedOut(
                 f"the request took longer than {seconds:g} seconds and was cut off; nothing is half written, but an "
                 "erasure that has begun goes on"

@@ -19,6 +19,7 @@ from hitherto.engine.context.recalled import RecallQuery, load_searches
 from hitherto.engine.recall import embedding, recall
 from hitherto.errors import ModelRejected, ModelUnavailable, StoreError
 from hitherto.limiter import served_caller
+from hitherto.policies import Policy, chunks
 from hitherto.ports.models import Embeddings
 from hitherto.providers.scripted import EmbedderReply, Hang, ScriptedEmbedder, not_a_number
 from hitherto.store.recall.index import SearchIndex
@@ -237,6 +238,33 @@ async def test_searches_for_more_than_a_hundred_hits_take_turns(opened: Opened) 
                 assert (await memory.recall(QUESTION, scope=SCOPE, limit=100)).hits
             assert not many.done()
         assert (await many).hits
+
+
+async def test_of_long_texts_that_wait_the_newest_are_searched(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "_WAITING_TEXT", 100)
+    async with opened() as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*(user(f"I play the cello, and this is number {number}") for number in range(5)))
+        found = await memory.recall(QUESTION, scope=SCOPE)
+        assert {hit.start for hit in found.hits} == {3, 4}
+        assert "index" in found.missing
+
+
+async def test_stages_with_recalled_digests_make_one_search(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = [stage for threshold in (30, 40, 50) for stage in chunks(threshold=threshold).stages]
+    async with opened(policy=Policy("chunks", tuple(stages))) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I play the cello"), assistant("Since when?"))
+        search_data, asked = index_of(memory).search_data, 0
+
+        async def counted(*given: Any, **named: Any) -> SearchData:
+            nonlocal asked
+            asked += 1
+            return await search_data(*given, **named)
+
+        monkeypatch.setattr(index_of(memory), "search_data", counted)
+        await chat.context(user(QUESTION))
+        assert asked == 1
 
 
 async def test_a_search_that_fails_leaves_no_turn_taken(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
