@@ -78,9 +78,10 @@ class TaskQueue:
         return random.random() * self.workers < 1  # noqa: S311 (no secret)
 
     def busy_tenants(self) -> list[str]:
-        """Tenants that have their share or more of the digests that were taken last here: with n tenants an n-th."""
+        """Tenants that have half of their share or more of the digests that were taken last here; with n tenants the
+        share is an n-th. With half of it, two that take turns are busy together, however uneven their turns are."""
         taken = Counter(self._latest)
-        return [tenant for tenant, count in taken.items() if count * len(taken) >= len(self._latest)]
+        return [tenant for tenant, count in taken.items() if 2 * count * len(taken) >= len(self._latest)]
 
     async def room(self) -> None:
         """Returns when there is room for another digest."""

@@ -65,8 +65,8 @@ async def test_a_tenant_is_busy_with_its_share_of_the_last_digests(queue: TaskQu
     assert queue.busy_tenants() == ["acme"]
     await make("globex", 10)
     assert queue.busy_tenants() == ["acme"]
-    await make("initech", *range(11, 21))
-    assert queue.busy_tenants() == ["acme", "initech"]
+    await make("initech", *range(11, 15))
+    assert queue.busy_tenants() == ["acme", "initech"], "two that take turns are, however uneven these are"
     await make("globex", *range(21, 121))
     assert queue.busy_tenants() == ["globex"], "only the last hundred count"
 
