@@ -29,8 +29,9 @@ async def memory(database: str) -> AsyncIterator[Memory]:
         yield opened
 
 
-LONGEST = 0.05
-"""Seconds of the event loop's own time that a request may take in one piece: others wait for so long, /healthz too."""
+LONGEST = 0.1
+"""Seconds of the event loop's own time that a request may take in one piece: others wait for so long, /healthz too.
+Twice what `test_health.py` allows, as on a loaded machine the same takes longer."""
 
 REQUEST = RequestResponseCycle.run_asgi.__code__
 
