@@ -9,12 +9,15 @@ import resource
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
-from hitherto import Memory
+import hitherto
+from hitherto import Memory, user
 from hitherto.http.operations import AGENT, PREFIX, USER
 from hitherto.http.server import serve
 from hitherto.http.server.app import create_app
@@ -157,6 +160,30 @@ async def test_what_is_no_http_fills_no_log(memory: Memory, sent: bytes, caplog:
     assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []
 
 
+def test_one_that_closes_with_its_answer_unread_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor where another request of it waits; under uvloop, as services run."""
+    caplog.set_level(logging.INFO)
+
+    async def closes() -> None:
+        async with hitherto.open("memory:") as memory, serving(memory, keys=False) as url:
+            address, loop = urlsplit(url), asyncio.get_running_loop()
+            await memory.conversation("c", scope=replace(SCOPE, tenant="local")).append(user("x" * 10_000_000))
+            names = f"Host: localhost\r\n{USER}: {SCOPE.user}\r\n{AGENT}: {SCOPE.agent}\r\n\r\n"
+            request = f"GET {PREFIX}/conversations/c/messages HTTP/1.1\r\n{names}".encode()
+            for count in (1, 2):
+                with socket.socket() as deaf:
+                    deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1_024)
+                    deaf.setblocking(False)
+                    await loop.sock_connect(deaf, (address.hostname, address.port))
+                    await loop.sock_sendall(deaf, count * request)
+                    await loop.sock_recv(deaf, 1)
+            assert b" 200 " in await asked(await connected(url))
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(closes())
+    assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []
+
+
 def test_there_are_fewer_than_files(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, most in ((256, 205), (1_024, 820), (60, 10), (20, 1), (resource.RLIM_INFINITY, 100_000)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
@@ -197,7 +224,7 @@ async def test_an_answer_that_nobody_reads_keeps_no_turn(memory: Memory, method:
         statuses.append(message.get("status", 0))
 
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
-        unread_ones = [group.create_task(answered(unread)) for _ in range(5)]
+        unread_ones = [group.create_task(answered(unread)) for _ in range(9)]
         for _ in unread_ones:
             await begun.get()
         await answered(read)

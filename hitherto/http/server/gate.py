@@ -110,7 +110,7 @@ class RequestGate:
             await _answer_while_body_comes(refusal(scope, receive, answered), received, answered)
         except ClientLeft:
             log.debug("A client left, or did not read on")
-            if answered.status is not None:
+            if answered.status is not None and not received.left:
                 raise _cut_off() from None
         except asyncio.CancelledError:
             # The service stops, and this took longer than the grace. Part of an answer is cut off.

@@ -12,7 +12,7 @@ from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hitherto import logs
 from hitherto.engine.memory import Memory
@@ -80,6 +80,9 @@ class _Connection(HttpToolsProtocol):
 
     _in_head = False
 
+    _answering: RequestResponseCycle | None = None
+    """The request that is answered while another one waits."""
+
     _header_count = _parts = _received = 0
     """Headers of the request; parts of its body, and their bytes."""
 
@@ -94,6 +97,9 @@ class _Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._next_look.cancel()
         super().connection_lost(exc)
+        if self._answering is not None and self.pipeline:  # uvicorn tells only the one that waits
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     @property
     def _waits(self) -> bool:
@@ -151,6 +157,7 @@ class _Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._kept, self._in_head = 0, False
         self._parts = self._received = 0
+        self._answering = self.cycle
         super().on_headers_complete()
         if b"upgrade" in dict(self.headers):  # the parser takes its body for the next request
             self.cycle.keep_alive = False
