@@ -108,9 +108,9 @@ select exists ({expiring_conversations});
 -- name: search_waiting
 -- The newest sources without an entry, of all scopes that are searched. Digests are found by what waits in the tenant,
 -- so that the conversations of the scope need not be gone through; where very many wait, as after an upgrade, not all
--- of them are found.
+-- of them are found. Of a large message, the item is not read for its author.
 select * from (
-    (select m.payload::text, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
+    (select case when m.size < 20000 then m.payload::text end, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
             coalesce(m.said_at, m.created_at) as said_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
             null as namespace, null as metadata
      from hitherto.conversation c

@@ -22,6 +22,7 @@ from hitherto.limiter import served_caller
 from hitherto.policies import Policy, chunks
 from hitherto.ports.models import Embeddings
 from hitherto.providers.scripted import EmbedderReply, Hang, ScriptedEmbedder, not_a_number
+from hitherto.store.recall import search
 from hitherto.store.recall.index import SearchIndex
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
@@ -248,6 +249,23 @@ async def test_of_long_texts_that_wait_the_newest_are_searched(opened: Opened, m
         found = await memory.recall(QUESTION, scope=SCOPE)
         assert {hit.start for hit in found.hits} == {3, 4}
         assert "index" in found.missing
+
+
+async def test_of_a_large_message_that_waits_the_item_is_not_read(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """500 of them would be parsed for their authors' names while all others wait."""
+    read = list[int]()
+
+    def author_in(role: str, raw: str) -> None:
+        read.append(len(raw))
+
+    monkeypatch.setattr(search, "author_in", author_in)
+    async with opened() as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I play the cello"), user("I play the cello" + " again" * 10_000))
+        assert {hit.start for hit in (await memory.recall(QUESTION, scope=SCOPE)).hits} == {0, 1}
+    assert len(read) == 1
 
 
 async def test_stages_with_recalled_digests_make_one_search(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
