@@ -228,10 +228,10 @@ class ExportStore(Part):
             yield reader
 
     async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> int:
-        """Write a conversation as it was, with its messages (ascending, all of them). Its digests get
-        ids of this store's, and its search index is made in the background. It is there whole, or not at all; of its
-        archived documents those whose content is not there yet, of which it returns the number. Raises Conflict if
-        there is a conversation of that name."""
+        """Write a conversation as it was, with its messages (ascending, all of them). Its digests get ids of this
+        store's, and its search index is made in the background. It is there whole, or not at all; of its archived
+        documents those whose content is not there yet, of which it returns the number. Raises Conflict if there is a
+        conversation of that name."""
         record = kept.record
         scope = Scope(tenant=tenant, user=record.user, agent=record.agent)
         names = rows.scope_values(scope, record.conversation)

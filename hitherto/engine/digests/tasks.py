@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Work = Callable[[DigestJob], Coroutine[Any, Any, None]]
 
 _REMEMBERED = 10_000
+
 _LATEST = 100
 """How many digests that were taken last tell which tenants are busy."""
 

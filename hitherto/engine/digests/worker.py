@@ -31,7 +31,7 @@ _BATCH = 100
 
 _FRESH = 1.0
 """Seconds for which what a look has found is good at most: then others may have taken it. Once there is news,
-`_SOONEST`: it may be of a tenant that has less in progress here."""
+`_SOONEST`: it may be of a tenant that had fewer here."""
 
 _FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
 """Seconds; sweeps come more often where `lease_timeout` is short."""
@@ -166,8 +166,8 @@ class Worker:
         return Attempt(self._services, self._calls, work, impatient=lambda: self._closing)
 
     async def _look(self) -> None:
-        """Take digests that are due, whoever set them off, the longest due first, but for tenants that have many in
-        progress here: as soon as there is news, and by itself after longer and longer pauses."""
+        """Take digests that are due, whoever set them off, the longest due first, but for tenants that had many of the
+        last ones here: as soon as there is news, and by itself after longer and longer pauses."""
         queue, clock, pause = self._services.queue, asyncio.get_running_loop().time, _SOONEST
         while True:
             queue.news.clear()

@@ -145,6 +145,8 @@ class RequestGate:
         if path in OPEN:
             await self._app(scope, receive, answered)
             return
+        if scope["query_string"].count(b"&") >= _PARAMETERS:
+            raise InvalidInput(f"there are more than {_PARAMETERS} query parameters")
         headers = _checked_headers(scope)
         scope["caller"] = caller = await self._authentication.caller(headers)
         await self._check_rate(caller)
@@ -198,8 +200,6 @@ class RequestGate:
 def _checked_headers(scope: Scope) -> Headers:
     """The headers of a request. Raises InvalidInput for those of which others may read something else."""
     raw: list[tuple[bytes, bytes]] = scope["headers"]
-    if scope["query_string"].count(b"&") >= _PARAMETERS:
-        raise InvalidInput(f"there are more than {_PARAMETERS} query parameters")
     names = [name for name, _ in raw if name in _ONCE]
     if len(names) > len(set(names)):
         raise InvalidInput("a header is given twice, of which there can be only one")
