@@ -22,6 +22,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged
 from hitherto.core.log.ranges import Ranges
 from hitherto.engine.conversation import Conversation
+from hitherto.engine.pages import in_pages
 
 _MOST = 2**62
 """More messages than any log has, and still a number that the store takes."""
@@ -107,10 +108,7 @@ def digests(id: options.Conversation, *, target: Target, as_json: options.Json =
 
 
 async def _all_digests(conversation: Conversation) -> list[Digest]:
-    found = list[Digest]()
-    while page := await conversation.digests(after=found[-1].id if found else None):
-        found += page
-    return found
+    return [one async for one in in_pages(conversation.digests, lambda last: last.id, None)]
 
 
 def digests_table(chain: Sequence[Digest], *, title: str = "Digests") -> Table:

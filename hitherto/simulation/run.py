@@ -15,6 +15,7 @@ from hitherto.core.policy.trigger import AnyOf, Messages, Tokens
 from hitherto.core.prompt import Prompt
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
+from hitherto.engine.pages import in_pages
 from hitherto.errors import BudgetExceeded
 from hitherto.ports.models import Completion, Model
 from hitherto.simulation.figures import Figures, Labeled, Repeats, SentRequest, evidence_shown
@@ -171,9 +172,7 @@ async def simulate(
     into.digest_calls += model.calls - calls
     into.digest_tokens_in += model.tokens_in - tokens_in
     into.digest_tokens_out += model.tokens_out - tokens_out
-    digests = list[Digest]()
-    while page := await chat.digests(after=digests[-1].id if digests else None):
-        digests += page
+    digests = [one async for one in in_pages(chat.digests, lambda last: last.id, None)]
     into.failed += [one.error or "no reason given" for one in digests if one.status is Status.FAILED]
     fired = [one.visible_rev for one in digests if one.visible_rev is not None and _changes_contexts(one)]
     before = -1

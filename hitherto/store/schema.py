@@ -204,7 +204,7 @@ async def _upgraded(connection: psycopg.AsyncConnection[Any], url: str, lock_tim
 
 def baseline() -> Iterator[str]:
     """Yields what makes the tables of 0.1 and all else in the schema `hitherto`, which must be there."""
-    folder = resources.files(__package__ or "").joinpath("migrations", "0109_baseline")
+    folder = resources.files(__package__ or "").joinpath("migrations", "baseline")
     for name in _BASELINE:
         yield folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")
 

@@ -44,7 +44,7 @@ ACROSS = {
     for name, arguments, body in re.findall(
         r"create function hitherto\.(\w+)\((.*?)\)\nreturns .*?\$\$\n(?:[^$]*? return query\n)?(.*?);?\n(?:end )?\$\$;",
         "".join(
-            resources.files("hitherto.store").joinpath(f"migrations/0109_baseline/{name}.sql").read_text("utf-8")
+            resources.files("hitherto.store").joinpath(f"migrations/baseline/{name}.sql").read_text("utf-8")
             for name in ("keys", "across")
         ),
         flags=re.DOTALL,

@@ -50,7 +50,7 @@ def every(kind: type[ast.Node], root: Any) -> list[Any]:
 
 
 def schema() -> list[Any]:
-    folder = resources.files("hitherto.store").joinpath("migrations", "0109_baseline")
+    folder = resources.files("hitherto.store").joinpath("migrations", "baseline")
     return [made.stmt for file in folder.iterdir() for made in parse_sql(file.read_text("utf-8"))]
 
 

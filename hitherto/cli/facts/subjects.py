@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.terminal import output
 from hitherto.core.scope import checked_name
+from hitherto.engine.pages import in_pages
 from hitherto.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -70,10 +72,7 @@ def subjects(
     checked_name(tenant, "tenant")
 
     async def read(memory: Memory) -> list[Subject]:
-        found: list[Subject] = []
-        while page := await memory.subjects(tenant=tenant, after=found[-1].id if found else ""):
-            found += page
-        return found
+        return [one async for one in in_pages(partial(memory.subjects, tenant=tenant), lambda last: last.id, "")]
 
     found = with_memory(database, read)
     if as_json:

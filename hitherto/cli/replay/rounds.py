@@ -23,6 +23,7 @@ from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
+from hitherto.engine.pages import in_pages
 from hitherto.errors import BudgetExceeded, Conflict
 from hitherto.simulation.figures import Repeats, share
 from hitherto.wire import codec
@@ -186,10 +187,8 @@ async def _replay(
             await memory.wait_for_index()  # or what is recalled would depend on how far the index is
         if first.opens_turn:
             advance()
-    after = None
-    while page := await conversation.digests(after=after):
-        after = page[-1].id
-        found.digests += [digest for digest in page if digest.action is not DigestAction.CLEAR]
+    digests = in_pages(conversation.digests, lambda last: last.id, None)
+    found.digests += [digest async for digest in digests if digest.action is not DigestAction.CLEAR]
     return found
 
 

@@ -30,6 +30,7 @@ from hitherto.core.export import (
 from hitherto.core.log.message import Logged
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
+from hitherto.engine.pages import in_pages
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
 from hitherto.errors import InvalidInput
@@ -152,12 +153,8 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
         yield chosen
 
 
-async def _pages(read: Callable[..., Awaitable[list[T]]], place: Callable[[T], K], after: K) -> AsyncGenerator[T]:
-    """What `read` gives page by page, each after the `place` of the last one."""
-    while found := await read(after=after, limit=_PAGE):
-        after = place(found[-1])
-        for one in found:
-            yield one
+def _pages(read: Callable[..., Awaitable[list[T]]], place: Callable[[T], K], after: K) -> AsyncGenerator[T]:
+    return in_pages(partial(read, limit=_PAGE), place, after)
 
 
 async def _parts(reader: ExportReader, scope: Scope, conversation: str) -> AsyncGenerator[Record]:

@@ -1,4 +1,4 @@
-"""The schema of 0.1: the files of `0109_baseline`."""
+"""The schema of 0.1: the files of `baseline`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from alembic import op
 
 from hitherto.store import schema
 
-revision = "0109"
+revision = "0110"
 down_revision = None
 
 
