@@ -34,10 +34,11 @@ def refusals(
 
     `request` is the body as an SDK would send it, such as `context.request`; what the caller adds, `model` and
     `max_tokens`, may be missing. Without `model`, that of the request counts; without either, what depends on the
-    model is not checked. `sealed` says which model sealed an `encrypted_content`, a `signature` or a
-    `redacted_thinking`, where the request cannot: each is refused by a model of another family. `alternate` adds what
-    the chat templates of Mistral, Gemma and Llama demand: user and assistant in turns, after at most one system
-    message. It holds for chat completions, which their servers speak.
+    model is not checked, and of pictures the smaller bound counts. `sealed` says which model sealed an
+    `encrypted_content`, a `signature` or the `data` of a `redacted_thinking`, where the request cannot: each is
+    refused by a model of another family. `alternate` adds what the chat templates of Mistral, Gemma and Llama demand:
+    user and assistant in turns, after at most one system message. It holds for chat completions, which their servers
+    speak.
 
     It judges what one request shows. Not checked: whether pictures can be read, whether ids of files and stored
     responses exist, how many tokens there are, and whether a signature is true.
