@@ -69,6 +69,7 @@ REFUSED: list[Case] = [
     (chat(call(), result(content=[picture()])), "messages[2].content[0].type is 'image_url'; it must be 'text'"),
     (chat(temperature="hot"), "temperature is 'hot'; it must be a number or null"),
     (chat(n=1.5), "n is 1.5; it must be a whole number or null"),
+    (chat(metadata={"team": 5}), "metadata.team is 5; it must be a text"),
     # Ids and names.
     (
         chat(call("c" * 41), result("c" * 41)),
