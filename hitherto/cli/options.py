@@ -57,11 +57,14 @@ Conversation = Annotated[str, typer.Argument(metavar="ID", help="The conversatio
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help="What to search for.")]
 TranscriptFile = Annotated[
     Path,
-    typer.Argument(metavar="FILE", help="JSON lines in OpenAI chat shape, or a LoCoMo file; - for standard input."),
+    typer.Argument(
+        metavar="FILE",
+        help="Messages in OpenAI chat shape, as JSON lines or in lists, or a LoCoMo file; - for standard input.",
+    ),
 ]
 SampleId = Annotated[
     str | None,
-    typer.Option("--conversation", metavar="ID", help="Of a LoCoMo file, only the conversation with this sample_id."),
+    typer.Option("--conversation", metavar="ID", help="Of a file with several conversations, only this one."),
 ]
 
 LOCAL_TENANT = "local"

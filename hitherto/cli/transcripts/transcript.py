@@ -1,10 +1,12 @@
-"""Transcript files, read and checked as a whole: JSON lines in OpenAI chat shape, or a LoCoMo file."""
+"""Transcript files, read and checked as a whole: messages in OpenAI chat shape, or a LoCoMo file."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +23,7 @@ from hitherto.wire import read
 _STDIN = Path("-")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LISTS = re.compile(rb"\s*\[\s*\[")
 _TIMES = ("at", "created_at", "timestamp")
 _UNUSED = "nothing of the file was used"
 
@@ -60,12 +63,15 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse(data: bytes, path: Path, *, conversation: str | None = None) -> list[Transcript]:
-    """The conversations in a file's content: those of a LoCoMo file, or the one with that `sample_id`; of JSON lines
+    """The conversations in a file's content, or only `conversation`: those of a LoCoMo file, named by their
+    `sample_id`; of a JSON list of lists of messages, named as the file and their place in it (from 0); of JSON lines
     the only one, named as the file.
 
     Raises InvalidTranscript, with the line if one line is wrong.
     """
     data = without_mark(data, path)
+    if _LISTS.match(data):
+        return _lists(data, path, conversation)
     if data.lstrip()[:1] == b"[":
         samples = locomo.samples(data, path, conversation)
         return [Transcript(checked_id(sample.name, path), sample.messages) for sample in samples]
@@ -83,19 +89,60 @@ def without_mark(data: bytes, path: Path) -> bytes:
 
 def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
     messages: list[Message] = []
-    numbers: list[int] = []
+    places: list[_Place] = []
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue
-        try:
+        place = _Place(f"{path}, line {number}", number)
+        with _at(place):
             messages.append(message_of(line))
-        except InvalidMessage as error:
-            raise InvalidTranscript(f"{path}, line {number}: {error}; {_UNUSED}", line=number) from error
-        numbers.append(number)
+        places.append(place)
     if not messages:
         raise InvalidTranscript(f"{path} holds no messages; give one JSON object with role and content a line")
-    _check_calls(messages, numbers, path)
+    _check_calls(messages, places)
     return tuple(messages)
+
+
+def _lists(data: bytes, path: Path, wanted: str | None) -> list[Transcript]:
+    try:
+        conversations = cast("list[object]", json.loads(data, parse_constant=_no_number))
+    except (ValueError, RecursionError, InvalidMessage) as error:
+        raise InvalidTranscript(f"{path} begins like a JSON list of conversations and is not JSON: {error}") from error
+    names = [f"{path.stem}-{number}" for number in range(len(conversations))]
+    if wanted is not None and wanted not in names:
+        raise InvalidTranscript(f"{path} has no conversation {wanted!r}; it has {names[0]} to {names[-1]}")
+    found: list[Transcript] = []
+    for name, items in zip(names, conversations, strict=True):
+        if wanted not in (None, name):
+            continue
+        if not isinstance(items, list) or not items:
+            raise InvalidTranscript(f"{path}: {name} is no list of messages; each entry of the list must be one")
+        messages: list[Message] = []
+        places: list[_Place] = []
+        for number, item in enumerate(cast("list[object]", items), 1):
+            places.append(_Place(f"{path}: {name}, message {number}"))
+            with _at(places[-1]):
+                messages.append(_message(item))
+        _check_calls(messages, places)
+        found.append(Transcript(checked_id(name, path), tuple(messages)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in a file a message stands, in words, and its line if it has one of its own."""
+
+    words: str
+    line: int | None = None
+
+
+@contextmanager
+def _at(place: _Place) -> Generator[None]:
+    """Names the place of a message that cannot be used."""
+    try:
+        yield
+    except InvalidMessage as error:
+        raise InvalidTranscript(f"{place.words}: {error}; {_UNUSED}", line=place.line) from error
 
 
 def message_of(line: bytes) -> Message:
@@ -109,6 +156,11 @@ def message_of(line: bytes) -> Message:
         raise InvalidMessage(f"this is not UTF-8 ({error.reason}, at byte {error.start + 1} of the line)") from error
     except (ValueError, RecursionError) as error:
         raise InvalidMessage(f"this JSON cannot be read ({error})") from error
+    return _message(value)
+
+
+def _message(value: object) -> Message:
+    """Raises InvalidMessage."""
     if not isinstance(value, dict):
         raise InvalidMessage("this is JSON, but not an object with role and content")
     item = dict(cast("Mapping[str, Any]", value))
@@ -134,17 +186,16 @@ def _no_number(name: str) -> None:
     raise InvalidMessage(f"this is not JSON ({name} is no JSON number)")
 
 
-def _check_calls(messages: Sequence[Message], numbers: Sequence[int], path: Path) -> None:
+def _check_calls(messages: Sequence[Message], places: Sequence[_Place]) -> None:
     head = empty(datetime.now(UTC))
-    for message, number in zip(messages, numbers, strict=True):
+    for message, place in zip(messages, places, strict=True):
         try:
             _, head = extended(head, [message], [0])
         except InvalidBatch as error:
             call = ", ".join(repr(call) for call in message.answers)
             raise InvalidTranscript(
-                f"{path}, line {number}: the result of tool call {call}, but no such call waits for one before it; "
-                f"{_UNUSED}",
-                line=number,
+                f"{place.words}: the result of tool call {call}, but no such call waits for one before it; {_UNUSED}",
+                line=place.line,
             ) from error
 
 

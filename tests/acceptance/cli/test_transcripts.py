@@ -123,6 +123,12 @@ def test_a_bad_line_is_named(bad: bytes, said: str) -> None:
         (b"", "holds no messages"),
         (b" \n\n\t", "holds no messages"),
         (json.dumps(ASKS).encode("utf-16"), "UTF-16"),
+        (b"[[", "is not JSON"),
+        (b"[[NaN]]", "is not JSON"),
+        (b"[[], 3]", "talk-0 is no list of messages"),
+        (json.dumps([[ASKS], SAYS]).encode(), "talk-1 is no list of messages"),
+        (json.dumps([[ASKS], [SAYS, 3]]).encode(), "talk-1, message 2: "),
+        (json.dumps([[ASKS, SAYS, RESULT]]).encode(), "talk-0, message 3: the result of tool call 'c1'"),
         (b"[", "is not JSON"),
         (b"[]", "has no conversation"),
         (b"[3]", "is no LoCoMo sample"),
@@ -144,6 +150,16 @@ def test_a_bad_file_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(InvalidTranscript, match=r"talk\.jsonl") as caught:
         parse(data, FILE)
     assert said in str(caught.value)
+
+
+def test_a_list_of_conversations() -> None:
+    data = json.dumps([[ASKS, CALLS, RESULT, SAYS], [ASKS]], indent=1).encode()
+    first, second = parse(data, FILE)
+    assert (first.id, second.id) == ("talk-0", "talk-1")
+    assert [message.payload for message in first.messages] == [ASKS, CALLS, RESULT, SAYS]
+    assert parse(data, FILE, conversation="talk-1") == [second]
+    with pytest.raises(InvalidTranscript, match="has no conversation 'talk-2'; it has talk-0 to talk-1"):
+        parse(data, FILE, conversation="talk-2")
 
 
 def test_locomo_in_the_order_of_its_sessions() -> None:
@@ -217,6 +233,7 @@ def test_any_bytes(data: bytes) -> None:
 )
 def test_any_chat_items(items: list[object]) -> None:
     read_or_refused(lines(*items))
+    read_or_refused(json.dumps([items]).encode())
 
 
 @given(
