@@ -222,7 +222,7 @@ class Repeats:
         Whole parts that are equal count with all their tokens. Of the first part that differs, the common beginning of
         the text counts, if nothing but the text differs.
         """
-        given = list(_pieces(request))
+        given = list(parts_of(request))
         pieces = [piece for piece, _ in given]
         same = 0
         while same < min(len(pieces), len(self._last)) and pieces[same] == self._last[same][0]:
@@ -284,7 +284,7 @@ def common_start(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _pieces(request: Mapping[str, Any]) -> Iterator[tuple[_Piece, bool]]:
+def parts_of(request: Mapping[str, Any]) -> Iterator[tuple[_Piece, bool]]:
     """The parts, each with whether it has a cache breakpoint."""
     if request.get("tools"):
         yield ("tools", request["tools"]), has_breakpoints(request["tools"])

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 
 import hitherto
+from hitherto import tokens
 from hitherto.cli import options
 from hitherto.cli.app import group
 from hitherto.cli.bench.context import ContextReport, evidence_of, repeated_of
 from hitherto.cli.bench.context import measure as measure_contexts
 from hitherto.cli.bench.questions import LabeledConversation, load, spread
 from hitherto.cli.bench.retrieval import RecallReport, SearchIn, by_category, measure
-from hitherto.cli.memory import run
+from hitherto.cli.bench.work import measure as measure_work
+from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
+from hitherto.cli.policies import parse_policies
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, numbers, table_of
+from hitherto.cli.transcripts import transcript as transcripts
+from hitherto.cli.transcripts.transcript import Transcript
+from hitherto.core.log.message import CHAT, Wire
+from hitherto.core.policy.policy import Policy
 from hitherto.engine.arguments import MOST
 from hitherto.engine.memory import Memory
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, InvalidTranscript
+from hitherto.settings import Settings
+from hitherto.simulation.work import CACHED_PRICES, Seen, WorkFigures, needs
+from hitherto.wire import codec
 from hitherto.wiring import IN_MEMORY
 
 if TYPE_CHECKING:
@@ -105,6 +115,74 @@ def context(
     )
 
 
+def work(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Transcripts of agents; - for standard input.")
+    ],
+    budget: Annotated[
+        list[str] | None, typer.Option(metavar="LIST", help="Measure contexts of these tokens. [default: 2500,4000]")
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="LIST", help="Measure these policies. [default: balanced]")
+    ] = None,
+    wire: Annotated[str, typer.Option(metavar="FORMAT", help="openai.chat, openai.responses or anthropic.")] = CHAT,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Measure the first N conversations only.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure contexts of agents at work: how much of what each step needs they show, and what they cost.
+
+    Appends each transcript as an agent does, on a PostgreSQL server that is gone afterwards, and asks for a context
+    before each answer of the assistant.
+    """
+    budgets = _numbers(",".join(budget or ["2500,4000"]), "--budget", 1, 10_000_000, "2500,4000")
+    policies = parse_policies(policy or ["balanced"])
+    wire = cast(Wire, codec(wire).name)
+    conversations = [one for file in files for one in transcripts.load(file)][:limit]
+    if not any(True for one in conversations for _ in needs(one.messages)):
+        raise InvalidTranscript("no assistant answers anything in these transcripts: nothing to measure")
+    found = run(_work(conversations, policies, budgets, wire))
+    if as_json:
+        messages = sum(len(one.messages) for one in conversations)
+        measured = [one.to_json() for one in found]
+        output.print_json(
+            {"conversations": len(conversations), "messages": messages, "wire": wire, "results": measured}
+        )
+        return
+    names = ", ".join(file.name for file in files)
+    output.say(f"Requests before an answer in {names}: {found[0].requests:,} in {len(conversations):,} conversations")
+    for name in policies:
+        output.show("", _work_table(name, [one for one in found if one.policy == name]))
+
+
+async def _work(
+    conversations: Sequence[Transcript], policies: Mapping[str, Policy], budgets: Sequence[int], wire: Wire
+) -> list[WorkFigures]:
+    """The figures of each policy at each budget, in order, from a memory with that budget as its window."""
+    counter = tokens.counter_for(Settings.load().encoding)
+    answers = sum(1 for one in conversations for _ in needs(one.messages))
+    found: list[WorkFigures] = []
+    with output.progress() as progress:
+        bar = progress.add_task("", total=answers * len(policies) * len(budgets))
+        for name, policy in policies.items():
+            for budget in budgets:
+                progress.update(bar, description=output.one_line(f"{name}, {budget:,} tokens"))
+                found.append(WorkFigures(policy=name, budget=budget))
+                async with hitherto.open(
+                    IN_MEMORY, policy=policy, budget=budget, context_window=budget, **WAIT_FOR_DIGESTS
+                ) as memory:
+                    await measure_work(
+                        memory,
+                        conversations,
+                        found[-1],
+                        wire=wire,
+                        counter=counter,
+                        advance=lambda: progress.advance(bar),
+                    )
+    return found
+
+
 async def _measured(
     conversations: Sequence[LabeledConversation],
     embedder: str | None,
@@ -135,6 +213,33 @@ def _evidence_table(report: ContextReport) -> Table:
     table.add_row("tokens", "", *(f"{fmean(one.tokens for one in results):,.0f}" for results in every))
     repeated = [repeated_of(results) for results in every]
     table.add_row("repeated", "", *(NONE if share is None else f"{share:.1f}%" for share in repeated))
+    return table
+
+
+def _work_table(policy: str, found: Sequence[WorkFigures]) -> Table:
+    """The figures of one policy, a column for each budget."""
+    table = table_of(None)
+    table.add_column(policy)
+    numbers(table, *(f"{one.budget:,}" for one in found))
+    table.add_row("requests refused", *(f"{one.refused:,}" for one in found))
+    table.add_row("budget too small for what must be there", *(f"{one.too_large:,}" for one in found))
+    table.add_section()
+    seen: dict[str, Callable[[WorkFigures], Seen]] = {
+        "rules, whole": lambda one: one.rules,
+        "rules, first 200 characters": lambda one: one.rules_begin,
+        "the user's words in the running turn": lambda one: one.words,
+        "the first user message": lambda one: one.task,
+        "values that calls need": lambda one: one.values,
+    }
+    for label, of in seen.items():
+        shares = (of(one).share for one in found)
+        table.add_row(label, *(NONE if share is None else _percent(share) for share in shares))
+    table.add_section()
+    table.add_row("tokens", *(f"{one.context.sent:,}" for one in found))
+    for price in CACHED_PRICES:
+        ratios = (one.cost_ratio(price) for one in found)
+        shown = (NONE if ratio is None else f"{ratio:.2f}" for ratio in ratios)
+        table.add_row(f"cost / whole log's, cached at {price}", *shown)
     return table
 
 
@@ -187,4 +292,4 @@ def _remarks(report: RecallReport) -> str:
     return " ".join(remarks)
 
 
-bench = group("bench", {"retrieval": retrieval, "context": context})
+bench = group("bench", {"retrieval": retrieval, "context": context, "work": work})
