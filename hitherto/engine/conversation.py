@@ -39,9 +39,9 @@ from hitherto.engine.arguments import (
     checked_wait,
     checked_words,
 )
+from hitherto.engine.context.build import ContextBuilder
 from hitherto.engine.context.context import Context
 from hitherto.engine.context.expand import Expandable, expanded
-from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.injection import chosen, earlier_than
 from hitherto.engine.context.rebuild import keep, keeps, rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
@@ -268,7 +268,7 @@ class Conversation:
             await wait_for_digests(self, wait)
         scope, watch, began = self._handle.scope, self._services.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._handle.id, budget=budget) as span:
-            made = await ContextBuilder(self._handle, self._recaller).fitted(
+            made = await ContextBuilder(self._handle, self._recaller).build(
                 request, governing, at, recall=recall_options, cross_session=crossing, facts=facts
             )
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
@@ -304,7 +304,7 @@ class Conversation:
         Raises InvalidInput for a manifest of another conversation, NotReproducible when something that the context
         showed was erased since.
         """
-        return await rebuilt(ContextBuilder(self._handle), manifest)
+        return await rebuilt(self._handle, manifest)
 
     async def view(self, *, at: int | None = None, policy: PolicyLike | None = None) -> View:
         """The log as the policy leaves it, before any budget, now or at a past revision. Raises NotFound for a

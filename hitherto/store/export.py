@@ -48,6 +48,7 @@ from hitherto.store.documents import document_values
 from hitherto.store.errors import ours
 from hitherto.store.facts.rows import event_from, fact_from, set_subject_from, term_values
 from hitherto.store.log import heads, listing
+from hitherto.store.log.log import lasting_values
 from hitherto.store.runs import run_event_from, run_from
 from hitherto.store.sql import SQL
 
@@ -157,7 +158,9 @@ class ExportReader:
         ((reading["stop"],),) = await self._all("page_stop", {**names, "ref": ref, **reading, **rows.PAGE})
         with ours():
             cursor = await self._connection.execute(
-                SQL["messages"], {**names, "ref": ref, **reading, "tokens": 0, "tools_from": _NEVER}, binary=True
+                SQL["messages"],
+                {**names, "ref": ref, **reading, "tokens": 0, "tools_from": _NEVER, **lasting_values(None)},
+                binary=True,
             )
             return await rows.fetched(rows.as_messages(cursor))
 

@@ -15,7 +15,7 @@ from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.message import Logged
-from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, SpeakerAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.log.ranges import Ranges, ranges
 from hitherto.core.scope import Scope
 from hitherto.store import ledger, rows
@@ -114,6 +114,8 @@ class Unit:
                 return self._digest_end[1]
             case SeqAt(n):
                 found = await self._one(SQL["at"], {"n": n})
+            case SpeakerAt(n):
+                found = await self._one(SQL["speaker_at"], {"n": n})
             case ToolTokens(start, end, calls, never):
                 values = {"start": start, "end": end, "calls": calls, "never": list(never)}
                 tokens, messages = await self._one(SQL["tool_tokens"], values) or (0, 0)

@@ -52,6 +52,7 @@ class AnthropicFormat(BaseFormat):
     """The codec of Anthropic messages. All its token counts are bounds, by the rule for chat: see `cost`."""
 
     name = ANTHROPIC
+    system_apart = True
 
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
         """This API wants all results of a message's calls in the user message right after it, first of its parts.
@@ -98,7 +99,7 @@ class AnthropicFormat(BaseFormat):
     def request(
         self,
         *,
-        system: Sequence[str],
+        system: Sequence[str | Payload],
         items: Sequence[Payload],
         tools: Sequence[Mapping[str, Any]],
         stable: StablePart | None = None,
@@ -107,10 +108,11 @@ class AnthropicFormat(BaseFormat):
         """At most three breakpoints: the API takes four, and one more may be asked for in the call. The first, in the
         system text, is for the tools too, which come before it. Of the caller's own, the newest stay that the API
         takes: a caller who marks each newest message has marked all that are in the log."""
-        instructions: str | list[Payload] = "\n\n".join(system)
+        texts = [one for one in system if isinstance(one, str)]
+        instructions: str | list[Payload] = "\n\n".join(texts)
         messages = breakpoints.newest_breakpoints(items, [*map(dict, tools)], most=_MOST_BREAKPOINTS)
         if stable is not None and not breakpoints.has_breakpoints([*items, *tools]):
-            instructions = breakpoints.anthropic_system(system, stable.system) or instructions
+            instructions = breakpoints.anthropic_system(texts, stable.system) or instructions
             messages = breakpoints.with_breakpoints(items, stable.items, breakpoints.anthropic, is_user=self.is_user)
         begins = {"system": instructions} if system else {}
         return {**begins, "messages": messages, **({"tools": list(tools)} if tools else {})}

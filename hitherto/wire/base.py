@@ -20,6 +20,7 @@ class BaseFormat:
 
     name = ""
     framing = cost.REPLY
+    system_apart = False
 
     def read(self, payload: Mapping[str, Any]) -> Message:
         return message_from(payload, self.name)

@@ -62,15 +62,15 @@ class ChatFormat(BaseFormat):
     def request(
         self,
         *,
-        system: Sequence[str],
+        system: Sequence[str | Payload],
         items: Sequence[Payload],
         tools: Sequence[Mapping[str, Any]],
         stable: StablePart | None = None,
         cache_key: str = "",
     ) -> dict[str, Any]:
-        begins: list[Payload] = [{"role": "system", "content": text} for text in system]
+        begins: list[Payload] = [{"role": "system", "content": one} if isinstance(one, str) else one for one in system]
         told: Payload = {}
-        if stable is not None and not breakpoints.has_breakpoints([*items, *tools]):
+        if stable is not None and not breakpoints.has_breakpoints([*begins, *items, *tools]):
             items = breakpoints.with_breakpoints(items, stable.items, breakpoints.chat, is_user=self.is_user)
             if stable.system:
                 last = begins[stable.system - 1]

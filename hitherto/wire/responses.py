@@ -82,17 +82,21 @@ class ResponsesFormat(BaseFormat):
     def request(
         self,
         *,
-        system: Sequence[str],
+        system: Sequence[str | Payload],
         items: Sequence[Payload],
         tools: Sequence[Mapping[str, Any]],
         stable: StablePart | None = None,
         cache_key: str = "",
     ) -> dict[str, Any]:
         """The instructions cannot carry a breakpoint: those behind items are for them too."""
-        instructions = {"instructions": "\n\n".join(system)} if system else {}
+        texts = [one for one in system if isinstance(one, str)]
+        instructions = {"instructions": "\n\n".join(texts)} if texts else {}
+        begins = [one for one in system if not isinstance(one, str)]
+        items = [*begins, *items]
         told: Payload = {}
         if stable is not None and not breakpoints.has_breakpoints([*items, *tools]):
-            items = breakpoints.with_breakpoints(items, stable.items, breakpoints.responses, is_user=self.is_user)
+            end = len(begins) + stable.items if stable.items else 0
+            items = breakpoints.with_breakpoints(items, end, breakpoints.responses, is_user=self.is_user)
             told = {"prompt_cache_key": cache_key}
         return {**instructions, "input": list(items), **({"tools": list(tools)} if tools else {}), **told}
 

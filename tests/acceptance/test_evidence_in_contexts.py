@@ -108,11 +108,11 @@ async def test_a_message_larger_than_the_budget_that_matches_best(store: Store, 
 async def test_what_has_no_room_is_in_the_manifest(store: Store) -> None:
     one_passage = f"{NEEDLE} " + "Its story is long. " * 38
     async with opened(store) as memory:
-        chat = await filled(memory, user(one_passage))
+        chat = await filled(memory, user("Hello."), user(one_passage))
         context = await context_of(chat, ASKED, budget=220, recall=True)
         assert NEEDLE not in recalled_text(context.request)
         best = context.manifest.left_out[0]
-        assert (best.conversation, best.start) == ("long", 0)
+        assert (best.conversation, best.start) == ("long", 1)
         assert best.tokens > 100
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Context, Policy, Scope, assistant, user, wire
 from hitherto.core.log.message import Payload, Wire
+from hitherto.core.policy.span import Reason
 from hitherto.errors import BudgetExceeded
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
@@ -49,10 +50,12 @@ def begins(context: Context) -> list[str]:
 
 
 def cut_of(context: Context) -> object:
-    """What the start of a context may depend on: its digest, where its messages begin, and which are redacted."""
+    """What the start of a context may depend on: its digest, where its messages begin, what is shown of those before,
+    and which are redacted."""
     fates = context.manifest.fates
-    begin = next((span.start for span in fates if span.fate == "in"), None)
-    return context.manifest.digest, begin, [span for span in fates if span.fate == "redacted"]
+    begin = next((span.start for span in fates if span.fate == "in" and span.reason == Reason.VERBATIM), None)
+    before = [span for span in fates if span.reason in (Reason.RULES, Reason.QUESTION, Reason.BEGINNING)]
+    return context.manifest.digest, begin, before, [span for span in fates if span.fate == "redacted"]
 
 
 @lasting

@@ -450,12 +450,22 @@ async def test_what_is_refused_is_not_added(chat: Conversation) -> None:
         await turn.add(tool_result("1", "found"))
         with pytest.raises(InvalidMessage, match="those that do: 2"):
             await turn.add(tool_result("1", "again"))
-        with pytest.raises(BudgetExceeded):
-            await turn.add(tool_result("2", "word " * 50_000))
-        assert [call.id for call in turn.calls] == ["2"], "the caller may give a shorter one"
-        await turn.add(tool_result("2", "too long"))
+        assert [call.id for call in turn.calls] == ["2"], "the caller may give a right one"
+        await turn.add(tool_result("2", "found too"))
         await turn.add("It is.")
-    assert texts(await chat.messages())[-2:] == ["too long", "It is."]
+    assert texts(await chat.messages())[-2:] == ["found too", "It is."]
+
+
+async def test_a_result_that_is_too_long_is_cut_in_the_request_and_whole_in_the_log(chat: Conversation) -> None:
+    async with chat.turn("Is it?") as turn:
+        await turn.add(assistant(calls=[hitherto.Call(id="1", name="f")]))
+        await turn.add(tool_result("1", f"first {'word ' * 50_000}last"))
+        sent = turn.request["messages"][-1]["content"]
+        assert sent.startswith("first")
+        assert "characters left out" in sent
+        assert sent.endswith("last")
+        await turn.add("It is.")
+    assert len((await chat.messages())[-2].message.text) > 250_000
 
 
 async def test_a_turn_that_is_left_while_a_request_is_due_is_not_answered(chat: Conversation) -> None:

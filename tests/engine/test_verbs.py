@@ -435,8 +435,11 @@ async def test_without_an_incoming_message_the_newest_is_never_left_out(memory: 
     await rounds(chat, memory, range(20))
     await chat.append(user("word " * 90))
     assert (await chat.context(budget=120)).messages[-1]["content"] == "word " * 90
-    with pytest.raises(BudgetExceeded):
-        await chat.context(budget=50)
+    shorter = await chat.context(budget=80)
+    assert "characters left out" in shorter.messages[-1]["content"]
+    assert spans(shorter)[-1] == (40, 40, Fate.SHORTENED, Reason.QUESTION)
+    with pytest.raises(BudgetExceeded, match="the newest message"):
+        await chat.context(budget=30)
 
 
 async def test_a_past_result_without_its_call_is_refused(memory: Memory) -> None:

@@ -9,6 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from hitherto.core.log.conversations import Lasting
+from hitherto.store.log.log import lasting_values
 from hitherto.store.rows import PAGE
 from tests.databases import Databases
 from tests.postgres.plans import (
@@ -33,14 +35,15 @@ CALL = hashlib.sha256(b"7").digest()
 HELD = {"tenant": "acme", "digest": CLAIMED}
 READ = {
     **MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None,
-    "live": True, "live_at": LENGTH,
+    "live": True, "live_at": LENGTH, **lasting_values(None),
 }  # fmt: skip
-PART = {name: value for name, value in READ.items() if name not in ("tokens", "tools_from")}
+WHOLE = ("tokens", "tools_from", *lasting_values(None))
+PART = {name: value for name, value in READ.items() if name not in WHOLE}
 
 NOW = datetime.now(UTC)
 HALFWAY = NOW - timedelta(seconds=OTHERS // 2)
 LISTED = {"after": None, "before": None, "beyond_at": None, "beyond_ref": None, "metadata": "{}", "limit": 20}
-ITEMS = {name: value for name, value in READ.items() if name not in ("tokens", "tools_from", "limit")}
+ITEMS = {name: value for name, value in PART.items() if name != "limit"}
 ITEMS["wire"] = "openai.chat"
 
 FILL = f"""
@@ -167,6 +170,9 @@ CASES = {
     "payloads from a start": Case("payloads", {**ITEMS, "start": LENGTH - 20}, 20),
     "payloads of another": Case("payloads", {**ITEMS, "ref": 2}, 0),
     "messages with calls": Case("messages", {**READ, "start": LENGTH - 4, "tools_from": LENGTH - 40}, 22),
+    "messages with what is lasting": Case(
+        "messages", {**READ, "start": LENGTH - 4, **lasting_values(Lasting(0, 1, LENGTH // 4))}, 12
+    ),
     "messages, some": Case("messages", {**READ, "limit": 20}, 20),
     "messages, some from the middle": Case("messages", {**READ, "start": LENGTH // 2, "limit": 20}, 20),
     "page_stop": Case("page_stop", {**PART, "limit": 20, **PAGE}, 1),

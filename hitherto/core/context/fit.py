@@ -1,51 +1,97 @@
-"""Fitting a view, a digest and the incoming message into a token budget: pure, and in steps."""
+"""Fitting what was gathered for a context into a token budget: pure, in steps, and the only place that says what gives
+way.
+
+In the order of importance: instructions and tools; the system messages with which the log begins; the newest group,
+which the incoming messages end with if there are any; what the user said in the turn that is not finished; the
+conversation's first user message; memory of an earlier conversation; the digest; facts; then older messages, the newest
+first. Where not even what comes first fits, what the user said before the newest group is cut in the middle, then the
+results of tools in that group.
+"""
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import cached_property
 from operator import attrgetter
 
 from hitherto.core.context.blocks import digest_tokens, with_digest
 from hitherto.core.context.budget import cut, step_of
+from hitherto.core.context.lasting import beginning, question, rules, says_rules
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.redaction import Redactor, before, fates, results_without_calls
 from hitherto.core.context.request import ContextRequest, StablePart
+from hitherto.core.context.shorten import shortened
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import Kind, Logged, Message, Payload
-from hitherto.core.policy.span import Span
+from hitherto.core.log.message import Kind, Logged, Message, Payload, Role, plain_message
+from hitherto.core.policy.span import Fate, Reason, Span, merged
 from hitherto.core.policy.view import View
 from hitherto.errors import BudgetExceeded, InvalidBatch
 
+FIRST_MESSAGE = 200
+"""The most tokens of the first user message where what follows it is left out; what the user said in the turn that is
+not finished is cut further only where nothing else can give way."""
+
+_FRAME = 16
+"""Tokens that a message takes beside its text, at most."""
+
+_UNANSWERED = 4
+"""Messages of the user in a row are all shown in any case if they take no more than this part of the budget, else only
+the newest."""
+
+_QUESTION = 25
+"""Incoming messages that take less than this part of the budget count as if they took so much."""
+
+_STEP = 1_000
+"""Characters of each text of a step that tell what it is about."""
+
+_LEAST = 40
+"""Tokens that a text is not cut below."""
+
+_NOTHING_OLDER = 2**62
+"""A running sum that no log reaches."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How far back the messages must be read: from the one at which the running sum of what is shown (`Layout.place`)
-    reaches `least`. What is shown begins at `tokens`, unless the newest turn begins before that.
+class Gathered:
+    """What was read for a context. `messages` ascend by seq: the verbatim ones from `read_from` on, and before them the
+    tool items that an incoming result may belong to and what is `lasting`."""
 
-    `facts`, `digest` and `injection` say whether the facts, the digest and the memory of an earlier conversation are
-    going to be shown. They give way in this order, after all else but the incoming message.
-    """
+    view: View
+    head: Head
+    messages: Sequence[Logged]
 
-    tokens: int
-    least: int
-    facts: bool
-    digest: bool
-    injection: bool
+    def newest_said(self) -> list[Message]:
+        """The newest user message: a list of one message, or an empty one."""
+        return [one.message for one in self.messages if one.message.opens_turn and not one.erased][-1:]
+
+    def newest_step(self, incoming: Sequence[Message]) -> str:
+        """What an agent with tools has just said, called and been given, of a long text the beginning; "" where nothing
+        that was read calls a tool."""
+        live = [one.message for one in self.messages if not one.erased]
+        if not any(one.calls for one in live):
+            return ""
+        spoken = next((one.text for one in reversed(live) if one.role is Role.ASSISTANT), "")
+        results = [one.text for one in incoming if one.answers]
+        return "\n".join(one[:_STEP] for one in (spoken, *results))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
+class Fitted:
     """A finished payload: system texts and items, tokens by section, and every message's fate. The last `tail` items
-    begin with the first that belongs to an incoming message; without any, with the newest group. `stable` is what comes
-    before the first that is chosen anew each time."""
+    begin with the first that belongs to an incoming message; without any, with the newest group. `incoming` are the
+    fates of incoming messages that are not shown whole, with the seqs that they would have. `stable` is what comes
+    before the first that is chosen anew each time. `facts`, `digest` and `injection` say which of these are shown."""
 
-    system: tuple[str, ...]
+    system: tuple[str | Payload, ...]
     items: tuple[Payload, ...]
     sections: dict[str, int]
     fates: tuple[Span, ...]
+    incoming: tuple[Span, ...]
     facts: bool
     digest: bool
     injection: bool
@@ -59,213 +105,472 @@ class Assembled:
         return sum(self.sections.values())
 
 
-def room_beside(view: View, request: ContextRequest) -> int:
-    """The tokens that are left for facts, beside all that gives way after them but for verbatim messages. Negative if
-    not even that fits."""
-    needed = (
-        sum(request.fixed().values())
-        + request.cost(request.codec.write(request.incoming))
-        + digest_tokens(view, request)
-    )
-    return request.room - needed - request.injection()
+def _instructs(group: Group, head: Head) -> bool:
+    """Whether it is an incoming system message."""
+    return group.first >= head.next_seq and says_rules(group.members[0].message)
 
 
-def reach(view: View, head: Head, request: ContextRequest) -> Reach:
-    """What to load for a context. Raises BudgetExceeded when not even the incoming messages fit."""
-    needed = sum(request.fixed().values()) + request.cost(request.codec.write(request.incoming))
-    if needed > request.room and not any(message.answers for message in request.incoming):
-        raise _over(needed, request)  # what answers a call needs the call too: only `assemble` knows how much that is
-    injection = request.injected is not None and needed + request.injection() <= request.room
-    needed += request.injection() if injection else 0
-    digest = digest_tokens(view, request)
-    shown = (view.digest is not None or view.opaque is not None) and needed + digest <= request.room
-    needed += digest if shown else 0
-    known = request.facts_tokens(injection=injection)
-    facts = request.facts is not None and needed + known <= request.room
-    room = request.room - needed - (known if facts else 0)
+class _Beside(Enum):
+    """What may be shown beside messages; all that the request has is shown where it fits, in this order."""
+
+    BEGINNING = auto()
+    INJECTION = auto()
+    DIGEST = auto()
+    FACTS = auto()
+
+
+def read_from(view: View, head: Head, request: ContextRequest) -> int:
+    """The running sum of what is shown (`Layout.place`) from which on messages must be read for a context: earlier ones
+    cannot fit."""
+    begin, total = _extent(view, head)
+    room = request.room - _taken(request)
+    return begin + min(max(total - max(room, 0), 0), total)
+
+
+def shows_all(view: View, head: Head, request: ContextRequest) -> bool:
+    """Whether the budget has room for the whole conversation, none of it digested or dropped."""
+    if view.layout.start != head.view_start or view.layout.redactions:
+        return False
+    known = request.facts_tokens(injection=request.injected is not None)
+    taken = _taken(request) + request.injection() + max(known, request.facts_room)
+    return _extent(view, head)[1] <= request.room - taken
+
+
+def room_beside(gathered: Gathered, request: ContextRequest) -> int:
+    """The tokens that are left for facts, beside all that gives way after them but for older messages. Negative if not
+    even that fits."""
+    fitting = _Fitting(request, gathered)
+    return request.room - fitting.needed() - request.injection() - digest_tokens(gathered.view, request)
+
+
+def beside_rules(request: ContextRequest, gathered: Gathered) -> int:
+    """The part of the budget that instructions, tools and the system messages at the log's beginning leave: the same
+    from request to request. Negative where they do not fit."""
+    return _Fitting(request, gathered).beside_rules
+
+
+def fit(request: ContextRequest, gathered: Gathered) -> Fitted:
+    """The context. Older messages are cut in steps; the newest turn of the log is shown if it fits at all, even in the
+    room that was set aside. Raises BudgetExceeded where instructions, tools, rules and the incoming messages do not
+    fit, with what each takes; InvalidBatch for an incoming result whose call is not there."""
+    return _Fitting(request, gathered).fitted()
+
+
+def _taken(request: ContextRequest) -> int:
+    """The tokens of what is in the request in any case; the calls that incoming messages answer come to that."""
+    return sum(request.fixed().values()) + request.cost(request.codec.write(request.incoming))
+
+
+def _extent(view: View, head: Head) -> tuple[int, int]:
+    """Where what is shown begins, as a running sum, and how many tokens it has."""
     begin = view.layout.place(view.layout.start_sums.tokens)
-    total = view.layout.place(head.sums.tokens) - begin
-    aside = _for_facts(request, known)
-    away = cut(total, max(room - aside, 0), step_of(request.budget))
-    if away and request.recall_tokens:  # recalled content gives way first, but has its share once the budget cuts
-        away = cut(total, max(room - aside - request.recall_tokens, 0), step_of(request.budget))
-    away = min(away, total)  # the newest message is read in any case
-    least = min(max(total - room, 0), away)
-    return Reach(tokens=begin + away, least=begin + least, facts=facts, digest=shown, injection=injection)
+    return begin, view.layout.place(head.sums.tokens) - begin
 
 
-def assemble(view: View, head: Head, request: ContextRequest, loaded: Sequence[Logged], start: Reach) -> Assembled:
-    """The context: as much of `loaded` as fits, cut in steps, with the digest and the incoming messages. The newest
-    turn of the log is shown if it fits at all, even in the room that was set aside.
+@dataclass(slots=True)
+class _Written:
+    """A group as it is sent: its items, or `system` texts where the API takes system messages nowhere else. `own` is
+    what its messages of the log take of `cost`."""
 
-    `loaded` are the verbatim messages from `start` on, ascending, and before them the tool items that an incoming
-    result may belong to. Raises BudgetExceeded when the incoming messages (without any: the newest group) and the calls
-    they answer do not fit, InvalidBatch for an incoming result whose call is not there.
-    """
-    incoming = tuple(
-        Logged(seq=head.next_seq + at, message=message, tokens=0, sums=head.sums, rev=head.rev, created_at=head.now)
-        for at, message in enumerate(request.incoming)
-    )
-    found = groups((*loaded, *incoming), head.retracted)
-    if any(group.last >= head.next_seq for group in found if group.orphan):
-        raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
-    latest = newest(found)
-    step, floor = step_of(request.budget), start.tokens
-    facts, digest, injection = start.facts, start.digest, start.injection
-    for_facts = _for_facts(request, request.facts_tokens(injection=injection))
-    required = head.next_seq if request.incoming or latest is None else latest.last
-    masking = Redactor(view.layout, request.codec)
-    whole = view.layout.place(view.layout.start_sums.tokens)
-    newest_turn = turn = _newest_turn(found, view, head)
-    while True:
-        kept, more = _keep(found, view, required, floor if turn is None else min(floor, turn), step)
-        cuts = floor > whole and not (turn is not None and floor >= turn)
-        aside = for_facts + (request.recall_tokens if cuts else 0) if more else 0
-        first = start.tokens if turn is None else min(start.tokens, turn)
-        left = results_without_calls(found, kept, view, head, first)
-        built = _build(
-            kept,
-            view,
-            head,
-            request,
-            loaded,
-            left=left,
-            masking=masking,
+    items: list[Payload]
+    system: list[str | Payload]
+    cost: int
+    own: int
+
+
+@dataclass(slots=True)
+class _Sent:
+    """Groups as they are sent: the items, of which the last `tail` begin with the first that belongs to an incoming
+    message (without any: with the newest group), the system messages at the beginning and later ones that the API takes
+    nowhere else, and the tokens: what each group's messages of the log take, and all of a kind together."""
+
+    items: list[Payload] = field(default_factory=list[Payload])
+    rules: list[str | Payload] = field(default_factory=list[str | Payload])
+    later: list[str | Payload] = field(default_factory=list[str | Payload])
+    costs: dict[int, int] = field(default_factory=dict[int, int])
+    rules_tokens: int = 0
+    verbatim: int = 0
+    incoming: int = 0
+    tail: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """The first user message where what follows it is left out; `shorter`: it is cut."""
+
+    items: list[Payload]
+    cost: int
+    shorter: bool
+
+
+def _shorter(message: Message, most: int, request: ContextRequest) -> Message:
+    """The message with its text, or those of the results in it, cut to about `most` tokens each; the same object where
+    none is longer."""
+    if len(message.raw) <= most:
+        return message
+    if message.answers:
+        return request.codec.redacted(message, lambda _, text: shortened(text, most, request.counter), calls=False)
+    text = shortened(message.text, max(most - _FRAME, 0), request.counter)
+    return message if text == message.text else plain_message(Role.USER, text)
+
+
+class _Fitting:
+    """One context in the making. `leading`, `asked` and `newest` are the groups that are shown in any case, `first` is
+    the first user message. `incoming` are the tokens of the incoming messages, which go on where the log ends."""
+
+    def __init__(self, request: ContextRequest, gathered: Gathered) -> None:
+        view, head = gathered.view, gathered.head
+        self.request, self.view, self.head, self.loaded = request, view, head, gathered.messages
+        incoming = [
+            Logged(seq=head.next_seq + at, message=one, tokens=0, sums=head.sums, rev=head.rev, created_at=head.now)
+            for at, one in enumerate(request.incoming)
+        ]
+        self.found = groups((*gathered.messages, *incoming), head.retracted)
+        if any(group.last >= head.next_seq for group in self.found if group.orphan):
+            raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
+        self.usable = [group for group in self.found if not group.orphan]
+        self.masking = Redactor(view.layout, request.codec)
+        self._shorter: dict[int, Message] = {}
+        self._made: dict[tuple[int, bool], _Written] = {}
+        latest = newest([one for one in self.usable if one.last >= view.start])
+        self.leading = rules(self.usable, view, head) if request.lasting else []
+        self.newest = [one for one in self.usable if one is latest or _instructs(one, head)]
+        self.newest = [one for one in self.newest if one not in self.leading]
+        self.asked = question(self.usable, view, head) if request.lasting else []
+        while len(self.asked) > 1 and self._cost(self.asked) > request.room // _UNANSWERED:
+            del self.asked[0]
+        self.incoming = 0
+        self._behind: dict[int, int] = {}
+        for group in self.usable:
+            if group.last >= head.next_seq:
+                self._behind[group.first] = self.incoming
+                one = self._written(group, last=group is self.usable[-1])
+                self.incoming += one.cost - one.own
+        self.first = beginning(self.usable, view, head) if request.lasting else None
+
+    @property
+    def must(self) -> list[Group]:
+        return sorted({*self.leading, *self.asked, *self.newest}, key=attrgetter("first"))
+
+    def fitted(self) -> Fitted:
+        request, needed = self.request, self.needed()
+        parts: list[_Beside] = []
+        for part in _Beside:
+            takes = self._takes(part, parts)
+            if takes is not None and needed + takes <= request.room:
+                needed += takes
+                parts.append(part)
+        while (made := self._with(parts)) is None:
+            if not parts:
+                return self._cut()
+            parts.pop()
+        return made
+
+    @property
+    def beside_rules(self) -> int:
+        fixed = self.request.fixed()
+        return self.request.budget - fixed["instructions"] - fixed["tools"] - self._cost(self.leading)
+
+    def needed(self) -> int:
+        """What all takes that is shown in any case."""
+        return sum(self.request.fixed().values()) + self._cost(self.must)
+
+    def _takes(self, part: _Beside, shown: Collection[_Beside]) -> int | None:
+        """The tokens of a part beside those that are shown; None where the request has no such part."""
+        request, view = self.request, self.view
+        match part:
+            case _Beside.BEGINNING:
+                return None if self.first is None or self.first in self.must else self._beginning.cost
+            case _Beside.INJECTION:
+                return None if request.injected is None else request.injection()
+            case _Beside.DIGEST:
+                return None if view.digest is None and view.opaque is None else digest_tokens(view, request)
+            case _Beside.FACTS:
+                injection = _Beside.INJECTION in shown
+                return None if request.facts is None else request.facts_tokens(injection=injection)
+
+    def _with(self, parts: Collection[_Beside]) -> Fitted | None:
+        """The context with these parts and as many older groups as fit; None where they do not fit without any."""
+        request = self.request
+        beside = sum(request.fixed().values()) + sum(self._takes(one, parts) or 0 for one in parts)
+        known = self._takes(_Beside.FACTS, parts) or 0
+        for_facts = max(request.facts_room - known, 0) if _Beside.FACTS in parts else 0
+        left = request.room - beside
+        begin, total = _extent(self.view, self.head)
+        total += self.incoming
+        step = step_of(self.beside_rules)
+        away = cut(total, max(left - for_facts, 0), step)
+        # Recalled content gives way first, but has its share once the budget cuts; and where it cuts does not depend on
+        # how short a question is.
+        spare = request.recall_tokens + max(request.budget // _QUESTION - self.incoming, 0)
+        if away:
+            away = cut(total, max(left - for_facts - spare, 0), step)
+        floor = begin + min(away, total)
+        turn = self._newest_turn()
+        while True:
+            kept, more = self._kept(floor if turn is None else min(floor, turn), step)
+            cuts = floor > begin and not (turn is not None and floor >= turn)
+            aside = for_facts + (spare if cuts else 0) if more else 0
+            reach = floor if turn is None else min(floor, turn)
+            made = self._built(kept, parts, floor=reach, most=request.room - aside)
+            if made is not None:
+                return made
+            if turn is not None and floor >= turn:
+                turn = None  # not even the newest turn fits by itself
+            elif more:
+                floor += step
+            else:
+                return None
+
+    def _newest_turn(self) -> int | None:
+        """The running sum of what is shown before the newest turn of the log; None if the view shows none."""
+        for group in reversed(self.found):
+            if group.first < self.head.next_seq and group.members[0].message.opens_turn:
+                place = before(group, self.view)
+                whole = group.first >= self.view.start and place >= read_from(self.view, self.head, self.request)
+                return place if whole else None
+        return None
+
+    def _before(self, group: Group) -> int:
+        """The running sum of what is shown before the group, incoming ones included."""
+        if group.first < self.head.next_seq:
+            return before(group, self.view)
+        return self.view.layout.place(self.head.sums.tokens) + self._behind[group.first]
+
+    def _kept(self, floor: int, step: int) -> tuple[list[Group], bool]:
+        """The groups that stay when the running sum must be at least `floor` before them, and whether more could go.
+
+        A cut is moved on to the start of a turn where one begins within a step, so that the payload opens with a user
+        message.
+        """
+        must, view = self.must, self.view
+        begin = bisect_left(self.usable, floor, key=self._before)
+        older = [one for one in self.usable[begin:] if one.first >= view.start and one not in must]
+        if floor > _extent(view, self.head)[0] and older:
+            limit = self._before(older[0]) + step
+            within = itertools.takewhile(lambda one: self._before(one) < limit, older)
+            opens = next((one for one in within if one.members[0].message.opens_turn), older[0])
+            older = older[older.index(opens) :]
+        return sorted([*must, *older], key=attrgetter("first")), bool(older)
+
+    def _built(self, kept: Sequence[Group], parts: Collection[_Beside], *, floor: int, most: int) -> Fitted | None:
+        """The payload of these groups and parts; None where it takes more than `most` tokens."""
+        request, codec = self.request, self.request.codec
+        if sum(request.fixed().values()) + self._cost(kept) > most:
+            return None
+        injection, digest, facts = (one in parts for one in (_Beside.INJECTION, _Beside.DIGEST, _Beside.FACTS))
+        sent = self._sent(kept)
+        items, text = sent.items, list[str]()
+        sections = {
+            **request.fixed(),
+            **({"rules": sent.rules_tokens} if self.leading else {}),
+            "injection": request.injection() if injection else 0,
+            **({"facts": request.facts_tokens(injection=injection)} if facts else {}),
+            "digest": 0,
+            "verbatim": sent.verbatim,
+            "incoming": sent.incoming,
+        }
+        if digest:
+            items, text, sections["digest"] = with_digest(self.view, request, items)
+        first = self.first if _Beside.BEGINNING in parts and self.first not in kept else None
+        if first is not None:
+            items = [*self._beginning.items, *items]
+            sent.costs[first.first] = self._beginning.cost
+            sections["verbatim"] += self._beginning.cost
+        at = len(items) - sent.tail
+        if facts:
+            items = [*items[:at], *(request.facts_items() if request.facts_ahead else ()), *items[at:]]
+        opening = codec.opening(items[0]) if items else None
+        if opening is not None:
+            items, at = [opening, *items], at + 1
+            sections["framing"] += codec.tokens(opening, request.counter)
+        if sum(sections.values()) > most:
+            return None
+        system = [*request.system(injection=injection, facts=facts), *sent.rules, *text, *sent.later]
+        return Fitted(
+            system=tuple(system),
+            items=tuple(items),
+            sections=sections,
+            fates=self._fates(kept, sent.costs, floor=floor, digest=digest, first=first),
+            incoming=self._not_whole(kept),
             facts=facts,
             digest=digest,
             injection=injection,
+            tail=sent.tail,
+            stable=StablePart(len(system), at),
         )
-        if built.total <= request.room - aside:
-            return built
-        if turn is not None and floor >= turn:
-            turn = None  # not even the newest turn fits by itself
-        elif more:
-            floor += step
-        elif facts:
-            facts, floor, turn = False, start.tokens, newest_turn
-        elif digest:
-            digest = False
-        elif injection:
-            injection = False
+
+    def _sent(self, kept: Sequence[Group]) -> _Sent:
+        request, codec, head = self.request, self.request.codec, self.head
+        sent = _Sent()
+        begin: int | None = None
+        used: set[str] = set()
+        for group in kept:
+            one = self._written(group, last=group is kept[-1])
+            items = codec.distinct(one.items, used)
+            cost = one.cost if items is one.items else request.cost(items)
+            own = one.own + cost - one.cost if group.first < head.next_seq else 0
+            sent.costs[group.first] = own
+            sent.incoming += cost - own
+            # A result of an old call belongs to the call's group, which stands before others.
+            if begin is None and (group.last >= head.next_seq if request.incoming else group is kept[-1]):
+                begin = len(sent.items)
+            if group in self.leading:
+                sent.rules_tokens += own
+                sent.rules += [*one.system, *items]
+            else:
+                sent.verbatim += own
+                sent.later += one.system
+                sent.items += items
+        sent.tail = 0 if begin is None else len(sent.items) - begin
+        return sent
+
+    def _fates(
+        self, kept: Sequence[Group], costs: Mapping[int, int], *, floor: int, digest: bool, first: Group | None
+    ) -> tuple[Span, ...]:
+        """One fate for every message of the log."""
+        far: dict[int, Reason] = {}
+        for listed, reason in ((self.asked, Reason.QUESTION), (self.leading, Reason.RULES)):
+            for group in listed:
+                if group.first < self.view.start or self._before(group) < floor:
+                    far[group.first] = reason
+        if first is not None:
+            far[first.first] = Reason.BEGINNING
+        shown = {member.seq for group in kept for member in group.members} | far.keys()
+        left = results_without_calls(self.found, kept, self.view, self.head, floor)
+        spans = [
+            self._fate(logged, far.get(logged.seq), costs.get(logged.seq, 0))
+            for logged in self.loaded
+            if logged.seq in shown
+        ]
+        return fates(spans, self.view, left=left, digest=digest)
+
+    def _not_whole(self, kept: Sequence[Group]) -> tuple[Span, ...]:
+        """The fates of incoming messages that are left out or cut."""
+        members = {one.seq: group for group in self.usable for one in group.members if one.seq >= self.head.next_seq}
+        spans: list[Span] = []
+        for seq, group in sorted(members.items()):
+            if group not in kept:
+                spans.append(Span(start=seq, end=seq, fate=Fate.DROPPED, reason=Reason.BUDGET))
+            elif seq in self._shorter:
+                spans.append(Span(start=seq, end=seq, fate=Fate.SHORTENED, reason=Reason.VERBATIM))
+        return merged(spans)
+
+    def _fate(self, logged: Logged, far: Reason | None, tokens: int) -> Span:
+        fate, reason = Fate.IN, far or Reason.VERBATIM
+        if far is None and logged.seq < self.view.start:
+            reason = Reason.CALL_OF_INCOMING
+        if logged.seq in self._shorter or (far is Reason.BEGINNING and self._beginning.shorter):
+            fate = Fate.SHORTENED
+        elif self.view.layout.redactions and self.masking.redacts(logged):
+            fate, reason = Fate.REDACTED, Reason.REDACTED
+        return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=tokens)
+
+    def _cost(self, kept: Sequence[Group]) -> int:
+        return sum([self._written(one, last=one is kept[-1]).cost for one in kept])
+
+    def _written(self, group: Group, *, last: bool) -> _Written:
+        key = (group.first, last and bool(group.open))
+        if key not in self._made:
+            self._made[key] = self._write(group, last=last)
+        return self._made[key]
+
+    def _write(self, group: Group, *, last: bool) -> _Written:
+        request, codec = self.request, self.request.codec
+        unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
+        messages = [*map(self._shown, group.members)]
+        first = messages[0]
+        if codec.system_apart and says_rules(first):
+            texts: list[str | Payload] = [one.text for one in messages if one.text.strip()]
+            cost = sum(codec.system_tokens(one.text, request.counter) for one in messages if one.text.strip())
+            return _Written([], texts, cost, cost)
+        if len(messages) == 1 and first.kind is Kind.TEXT and first.wire == codec.name:
+            items = [first.payload]  # what `write` gives for it
         else:
-            raise _over(built.total, request)
+            items = codec.write(messages, unanswered=unanswered)
+        cost = own = request.cost(items)
+        if group.last >= self.head.next_seq:
+            logged = [one for one, of in zip(messages, group.members, strict=True) if of.seq < self.head.next_seq]
+            own = request.cost(codec.write(logged))
+        return _Written(items, [], cost, own)
 
+    def _shown(self, logged: Logged) -> Message:
+        """The message as it is shown."""
+        return self._shorter.get(logged.seq) or self.masking(logged)
 
-def _newest_turn(found: Sequence[Group], view: View, head: Head) -> int | None:
-    """The running sum of what is shown before the newest turn of the log; None if the view shows none."""
-    for group in reversed(found):
-        if group.first < head.next_seq and group.members[0].message.opens_turn:
-            return before(group, view) if group.first >= view.start else None
-    return None
+    @cached_property
+    def _beginning(self) -> _Beginning:
+        """The first user message where it stands for itself: as it is, or cut."""
+        assert self.first is not None, "it is asked for where there is one"
+        request = self.request
+        whole = self._written(self.first, last=False)
+        if whole.cost <= FIRST_MESSAGE:
+            return _Beginning(whole.items, whole.cost, shorter=False)
+        message = self.first.members[0].message
+        items = request.codec.write([_shorter(message, FIRST_MESSAGE, request)])
+        return _Beginning(items, request.cost(items), shorter=True)
 
+    def _cut(self) -> Fitted:
+        """The context where not all fits that is to be in it: what the user said is cut, but not below as much as the
+        first message would have; then the newest results; then what the user said further."""
+        said = [one.members[0] for one in self.asked if one.first < self.head.next_seq or one not in self.newest]
+        newest_ones = self.newest if self.request.lasting else []
+        results = [one for group in newest_ones for one in group.members if one.message.answers]
+        for some, least in ((said, FIRST_MESSAGE), (results, _LEAST), (said, _LEAST)):
+            if not some:
+                continue
+            room = self.request.room
+            while self._shorten(some, least, room):
+                made = self._built(self.must, (), floor=_NOTHING_OLDER, most=self.request.room)
+                if made is not None:
+                    return made
+                room -= _FRAME
+        raise self._over()
 
-def _for_facts(request: ContextRequest, known: int) -> int:
-    """The tokens set aside for facts that are chosen anew each time, beyond the `known` ones that they take now."""
-    return max(request.facts_room - known, 0)
+    def _shorten(self, some: Sequence[Logged], least: int, room: int) -> bool:
+        """Cut the texts of `some` to as many tokens each as fit into `room` with all else that must be there, but not
+        below `least`. Whether it fits then."""
+        fits, too_long = least, max(room, least) + 1
+        self._shortened(some, least)
+        if self.needed() > room:
+            return False
+        while too_long - fits > 1:
+            middle = (fits + too_long) // 2
+            self._shortened(some, middle)
+            if self.needed() <= room:
+                fits = middle
+            else:
+                too_long = middle
+        self._shortened(some, fits)
+        return True
 
+    def _shortened(self, some: Sequence[Logged], most: int) -> None:
+        for one in some:
+            self._shorter.pop(one.seq, None)
+            message = self._shown(one)
+            shorter = _shorter(message, most, self.request)
+            if shorter is not message:
+                self._shorter[one.seq] = shorter
+        leading = {group.first for group in self.leading}
+        self._made = {key: made for key, made in self._made.items() if key[0] in leading}
 
-def _over(needed: int, request: ContextRequest) -> BudgetExceeded:
-    by = needed - request.room
-    reserve = f" of which {request.reserve} are reserved for the answer" if request.reserve else ""
-    return BudgetExceeded(
-        f"the incoming message with instructions and tools takes {needed} tokens, {by} more than the budget of "
-        f"{request.budget}{reserve}; raise the budget by at least {by}, or send less",
-        over_by=by,
-    )
-
-
-def _keep(found: Sequence[Group], view: View, required: int, floor: int, step: int) -> tuple[list[Group], bool]:
-    """The groups that stay when the running sum must be at least `floor` before them, and whether more could go.
-
-    A group that reaches seq `required` stays whatever the floor: the incoming messages, or the newest one. A cut is
-    moved on to the start of a turn where one begins within a step, so that the payload opens with a user message.
-    """
-    begin = bisect_left(found, floor, key=lambda group: before(group, view))
-    kept = [
-        group
-        for at, group in enumerate(found)
-        if not group.orphan and (group.last >= required or (at >= begin and group.first >= view.start))
-    ]
-    optional = [group for group in kept if group.last < required]
-    if floor > view.layout.place(view.layout.start_sums.tokens) and optional:
-        limit = before(optional[0], view) + step
-        for group in optional:
-            if before(group, view) >= limit:
-                break
-            if group.members[0].message.opens_turn:
-                kept = [one for one in kept if one.last >= required or one.first >= group.first]
-                break
-    return kept, bool(optional)
-
-
-def _build(
-    kept: Sequence[Group],
-    view: View,
-    head: Head,
-    request: ContextRequest,
-    loaded: Sequence[Logged],
-    *,
-    left: Sequence[Span],
-    masking: Redactor,
-    facts: bool,
-    digest: bool,
-    injection: bool,
-) -> Assembled:
-    items: list[Payload] = []
-    costs: dict[int, int] = {}
-    incoming_cost = 0
-    ahead: int | None = None
-    used: set[str] = set()
-    shown: Callable[[Logged], Message] = masking if view.layout.redactions else attrgetter("message")
-    for group in kept:
-        unanswered = sorted(group.open - (group.pending if group is kept[-1] else set())) if group.open else ()
-        messages = [*map(shown, group.members)]
-        if len(messages) == 1 and messages[0].kind is Kind.TEXT and messages[0].wire == request.codec.name:
-            written = [messages[0].payload]  # what `write` gives for it
-            cost = request.codec.tokens(written[0], request.counter)
-        else:
-            written = request.codec.distinct(request.codec.write(messages, unanswered=unanswered), used)
-            cost = request.cost(written)
-        own = cost
-        if group.last >= head.next_seq:
-            logged = [shown(member) for member in group.members if member.seq < head.next_seq]
-            own = request.cost(request.codec.write(logged))
-        costs[group.first] = own
-        incoming_cost += cost - own
-        # A result of an old call belongs to the call's group, which stands before others.
-        if ahead is None and (group.last >= head.next_seq if request.incoming else group is kept[-1]):
-            ahead = len(items)
-        items += written
-
-    tail = len(items) - (len(items) if ahead is None else ahead)
-    system = request.system(injection=injection, facts=facts)
-    sections = {
-        **request.fixed(),
-        "injection": request.injection() if injection else 0,
-        **({"facts": request.facts_tokens(injection=injection)} if facts else {}),
-        "digest": 0,
-        "verbatim": sum(costs.values()),
-        "incoming": incoming_cost,
-    }
-    if digest:
-        items, text, sections["digest"] = with_digest(view, request, items)
-        system += text
-    at = len(items) - tail
-    if facts and request.facts_ahead:
-        items[at:at] = request.facts_items()
-    opening = request.codec.opening(items[0]) if items else None
-    if opening is not None:
-        items.insert(0, opening)
-        at += 1
-        sections["framing"] += request.codec.tokens(opening, request.counter)
-    return Assembled(
-        system=tuple(system),
-        items=tuple(items),
-        sections=sections,
-        fates=fates(kept, view, loaded, costs, left=left, masking=masking, digest=digest),
-        facts=facts,
-        digest=digest,
-        injection=injection,
-        tail=tail,
-        stable=StablePart(len(system), at),
-    )
+    def _over(self) -> BudgetExceeded:
+        """The error, with what each part takes now that it is cut as far as may be."""
+        request = self.request
+        fixed = request.fixed()
+        takes = {
+            "instructions": fixed["instructions"],
+            "tools": fixed["tools"],
+            "the system messages at its beginning": self._cost(self.leading),
+            "the incoming message" if request.incoming else "the newest message": self._cost(self.newest),
+            "what the user said in this turn": self._cost([one for one in self.asked if one not in self.newest]),
+        }
+        needed = fixed["framing"] + sum(takes.values())
+        by = needed - request.room
+        listed = ", ".join(f"{name} {tokens:,}" for name, tokens in takes.items() if tokens)
+        reserve = f" of which {request.reserve} are reserved for the answer" if request.reserve else ""
+        return BudgetExceeded(
+            f"what must be in the request takes {needed} tokens, {by} more than the budget of {request.budget}"
+            f"{reserve}: {listed}; raise the budget by at least {by}, or send less",
+            over_by=by,
+        )

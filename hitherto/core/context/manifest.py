@@ -112,12 +112,13 @@ class Manifest(_Frozen):
     """The receipt of one context.
 
     `fates` cover the log's seqs 0 … next_seq-1 in order, each exactly once; their number grows with the number of
-    fates, not of messages. `sections` (tokens by section, as counted on the payload as sent) add up to `total`, and
-    `total` + `reserve` is at most `budget`. `encoding` names the token counter, `exact` says whether it is the model's
-    own tokenizer. `missing` names what was left out because a part was down. `sha256` is that of the payload's JSON.
-    `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the conversation's revision.
-    `digest` is the id of the summary shown, `opaque` that of the opaque item, `injected` says where memory of an
-    earlier conversation came from, `facts` which facts are shown, `recalled` what was found for the incoming message
+    fates, not of messages. `incoming_fates` say which incoming messages were left out or shortened, with the seqs that
+    they have if they are appended. `sections` (tokens by section, as counted on the payload as sent) add up to `total`,
+    and `total` + `reserve` is at most `budget`. `encoding` names the token counter, `exact` says whether it is the
+    model's own tokenizer. `missing` names what was left out because a part was down. `sha256` is that of the payload's
+    JSON. `policy` is the policy's JSON as it stood and `policy_from` says whose it was, `rev` is the conversation's
+    revision. `digest` is the id of the summary shown, `opaque` that of the opaque item, `injected` says where memory of
+    an earlier conversation came from, `facts` which facts are shown, `recalled` what was found for the incoming message
     and shown, `left_out` what was found and had no room, each with the tokens of its best passage.
     """
 
@@ -138,6 +139,7 @@ class Manifest(_Frozen):
     total: Tokens
     sections: dict[str, Tokens]
     fates: list[Span]
+    incoming_fates: list[Span] = []
     digest: int | None
     opaque: int | None = None
     injected: Injected | None = None

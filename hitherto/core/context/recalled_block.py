@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from hitherto.core.context.fit import Assembled
+from hitherto.core.context.fit import Fitted
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import (
     OTHER_CONVERSATIONS,
@@ -20,13 +20,13 @@ from hitherto.core.recall.filter import EntryKind
 
 
 def with_recalled(
-    made: Assembled,
+    made: Fitted,
     found: Sequence[RecalledPiece],
     request: ContextRequest,
     *,
     own: tuple[str, str],
     left_out: Sequence[RecalledPiece] = (),
-) -> Assembled:
+) -> Fitted:
     """`made` with `found` (the best first), which were chosen to fit into what is left of the budget; the last of them
     are left out if together they take more than each by itself.
 
@@ -56,7 +56,7 @@ def _apart(found: Iterable[RecalledPiece]) -> tuple[list[RecalledPiece], list[Re
     return crossing, [one for one in listed if one.why is not RecallReason.CROSS_SESSION]
 
 
-def _with(made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequest) -> Assembled:
+def _with(made: Fitted, chosen: Sequence[RecalledPiece], request: ContextRequest) -> Fitted:
     """The payload with the chosen pieces in it, whether they fit or not."""
     crossing, rest = _apart(chosen)
     items, sections, system, stable = list(made.items), dict(made.sections), made.system, made.stable
@@ -73,9 +73,7 @@ def _with(made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequ
     return replace(made, system=system, items=tuple(items), stable=stable, sections=sections)
 
 
-def _told_of(
-    made: Assembled, chosen: Sequence[RecalledPiece], request: ContextRequest, own: tuple[str, str]
-) -> Assembled:
+def _told_of(made: Fitted, chosen: Sequence[RecalledPiece], request: ContextRequest, own: tuple[str, str]) -> Fitted:
     """The payload with the chosen pieces' entries of the manifest, and their fates."""
     told = [_told(one, request) for one in chosen]
     mine = [(one, says) for one, says in zip(chosen, told, strict=True) if (one.agent, one.conversation) == own]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hitherto.core.context.request import WireFormat
@@ -34,7 +34,7 @@ class Redactor:
         if made is None:
             made = logged.message
             for action in reaching:
-                made = self.codec.redacted(made, _safe(action), calls=action.calls)
+                made = self.codec.redacted(made, _safe(action, logged.seq), calls=action.calls)
             self._made[logged.seq] = made
         return made
 
@@ -43,12 +43,12 @@ class Redactor:
         return self(logged) is not logged.message
 
 
-def _safe(action: Redact) -> Callable[[str, str], str | None]:
+def _safe(action: Redact, seq: int) -> Callable[[str, str], str | None]:
     """The action's replacement; the plain placeholder where a custom action fails or gives no text."""
 
     def replacement(tool: str, text: str) -> str | None:
         try:
-            found: object = action.replacement(tool, text)
+            found: object = action.shown(seq, tool, text)
         except Exception:  # noqa: BLE001 (a defect there must not keep a context from being made)
             found = NotImplemented
         return found if isinstance(found, str | None) else placeholder(tool)
@@ -56,19 +56,9 @@ def _safe(action: Redact) -> Callable[[str, str], str | None]:
     return replacement
 
 
-def fates(
-    kept: Sequence[Group],
-    view: View,
-    loaded: Sequence[Logged],
-    costs: Mapping[int, int],
-    *,
-    left: Sequence[Span],
-    masking: Redactor,
-    digest: bool,
-) -> tuple[Span, ...]:
-    """One fate for every message of the log, as merged ranges in order."""
-    stays = {member.seq for group in kept for member in group.members}
-    shown = merged([_shown(logged, view, costs, masking) for logged in loaded if logged.seq in stays])
+def fates(shown: Sequence[Span], view: View, *, left: Sequence[Span], digest: bool) -> tuple[Span, ...]:
+    """One fate for every message of the log, as merged ranges in order. `shown` are those that are in the payload,
+    `left` the results whose calls are not; `digest` is whether what stands for the older part is shown."""
     under = list(view.before)
     if not digest:
         under = [
@@ -80,16 +70,7 @@ def fates(
     if view.start < view.stop:
         rest = Span(start=view.start, end=view.stop - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
         under += overlaid(overlaid([rest], view.gone), left)
-    return merged(overlaid(under, shown))
-
-
-def _shown(logged: Logged, view: View, costs: Mapping[int, int], masking: Redactor) -> Span:
-    fate, reason = Fate.IN, Reason.VERBATIM
-    if logged.seq < view.start:
-        reason = Reason.CALL_OF_INCOMING
-    if view.layout.redactions and masking.redacts(logged):
-        fate, reason = Fate.REDACTED, Reason.REDACTED
-    return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=costs.get(logged.seq, 0))
+    return merged(overlaid(under, merged(shown)))
 
 
 def results_without_calls(

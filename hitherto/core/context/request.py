@@ -31,20 +31,22 @@ class WireFormat(Protocol):
     group, in order: a message that came in this shape comes back equal, one of another shape is converted; for each
     call in `unanswered` a placeholder result is added, so that the API accepts the request. `is_user` tells a user's
     own item from a tool result that travels as one; `prefixed` is a user item with `text` in front of its own.
-    `opening` is what this API demands before `first` at the start of a request, if anything. `tokens` is what one
-    item costs, `system_tokens` a system text, `tools_tokens` the tool schemas, `framing` the request beside all of
-    these. `redacted` is the message, in its own wire format whichever that is, with the content of each tool result it
-    carries, and with `calls` the arguments of each tool call, replaced by what `replace(tool, readable text)` gives
-    (None: that one stays). Ids, types, names, error flags, other fields and the order of keys stay, so that its API
-    still accepts it; what has no room for a text stays as it is. A message in which nothing changes comes back as the
-    same object. `distinct` are the items of a group, where the API wants it with call ids that are not in `used`, the
-    ids of the request so far; it adds those of the group.
+    `opening` is what this API demands before `first` at the start of a request, if anything. `system_apart` is whether
+    it has no place for a system message among the items. `tokens` is what one item costs, `system_tokens` a system
+    text, `tools_tokens` the tool schemas, `framing` the request beside all of these. `redacted` is the message, in its
+    own wire format whichever that is, with the content of each tool result it carries, and with `calls` the arguments
+    of each tool call, replaced by what `replace(tool, readable text)` gives (None: that one stays). Ids, types, names,
+    error flags, other fields and the order of keys stay, so that its API still accepts it; what has no room for a text
+    stays as it is. A message in which nothing changes comes back as the same object. `distinct` are the items of a
+    group, where the API wants it with call ids that are not in `used`, the ids of the request so far; it adds those of
+    the group.
 
     `answered` are the items of a whole response of the API, None if it is none; `streamed` takes the events of one.
     `calls` are the tool calls that a message makes, whatever its own format, `spoken` are its words, without calls and
     reasoning.
 
-    `request` are the arguments for the API call. With `stable` they have cache breakpoints where that part of the
+    `request` are the arguments for the API call; `system` are system texts and items of system messages, which come
+    before the others. With `stable` they have cache breakpoints where that part of the
     request ends, and `cache_key` where the API has a field for it, unless `items` or `tools` bring breakpoints of their
     own. `takes_breakpoints` is whether the API takes them for `model` (None: not known).
     """
@@ -53,6 +55,8 @@ class WireFormat(Protocol):
     def name(self) -> str: ...
     @property
     def framing(self) -> int: ...
+    @property
+    def system_apart(self) -> bool: ...
     def read(self, payload: Mapping[str, Any]) -> Message: ...
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]: ...
     def redacted(self, message: Message, replace: Callable[[str, str], str | None], *, calls: bool) -> Message: ...
@@ -71,7 +75,7 @@ class WireFormat(Protocol):
     def request(
         self,
         *,
-        system: Sequence[str],
+        system: Sequence[str | Payload],
         items: Sequence[Payload],
         tools: Sequence[Mapping[str, Any]],
         stable: StablePart | None = None,
@@ -97,7 +101,8 @@ class ContextRequest:
     the facts about the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the
     incoming ones. `tools_text` are the tool schemas as JSON, `tools_tokens` is what they cost. Where the budget cuts,
     `recall_tokens` are set aside for recalled content and `facts_room` for facts that stand ahead: so the cut does not
-    depend on what was chosen this time. `cache_breakpoints` is whether the request has them.
+    depend on what was chosen this time. `cache_breakpoints` is whether the request has them. Without `lasting`, what is
+    always there otherwise is not, and nothing is shortened: only the newest messages are shown, as they are.
     """
 
     incoming: tuple[Message, ...]
@@ -116,6 +121,7 @@ class ContextRequest:
     facts_ahead: bool = False
     facts_room: int = 0
     cache_breakpoints: bool = False
+    lasting: bool = True
     tools_text: tuple[str, ...] = ()
     tools_tokens: int = 0
 

@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
-from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, TokensAt, TurnAt
+from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidBatch, InvalidInput
 from hitherto.frozen import build, change
@@ -143,6 +143,10 @@ def found_in(batch: Sequence[Logged], probe: Probe) -> Mark | None:
             case SeqAt(n):
                 found = logged if logged.seq <= n else found
                 reached = False
+            case SpeakerAt(n):
+                speaks = logged.seq <= n and logged.message.kind is not Kind.TOOL_RESULT
+                found = logged if speaks else found
+                reached = False
         if reached:
             return marked(logged)
     return None if found is None else marked(found)
@@ -157,7 +161,7 @@ def reached(sums: Sums, probe: Probe, next_seq: int) -> bool:
             return sums.turns >= n
         case TokensAt(n):
             return sums.tokens >= n
-        case SeqAt(n):
+        case SeqAt(n) | SpeakerAt(n):
             return n < next_seq
 
 

@@ -25,11 +25,26 @@ class Receipt:
     fingerprint: str | None
 
 
+SAID = 8
+"""User messages in a row without an answer, of which the newest so many are the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What may be shown however far back it is: system messages among the first 50 from seq `start` on, and the user
+    messages that open the turn `first` and the turns `last` - SAID + 1 to `last`."""
+
+    start: int
+    first: int
+    last: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRange:
     """Which messages to read, ascending by seq: `start` <= seq < `stop`, and of these only those from the first one on
     at which the running sum of tokens is at least `tokens`. In addition, every tool call, tool result and reasoning
-    item from `tools_from` on, below `stop` too. At most the first `limit` of them. Numbers below 0 count as 0.
+    item from `tools_from` on, below `stop` too, and what is `lasting`. At most the first `limit` of them. Numbers below
+    0 count as 0.
 
     `live_at` leaves out what views at that revision cannot show: what came later, and what had been retracted. Without
     it, everything is there, and `tokens` must not be given.
@@ -39,6 +54,7 @@ class MessageRange:
     stop: int
     tokens: int = 0
     tools_from: int | None = None
+    lasting: Lasting | None = None
     limit: int | None = None
     live_at: int | None = None
 

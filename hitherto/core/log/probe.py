@@ -40,6 +40,13 @@ class SeqAt:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeakerAt:
+    """Asks for the last live message up to seq `n` (inclusive) that is no tool result."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolTokens:
     """Asks how many tokens the tool results from seq `start` to `end` (inclusive) have, with `calls` the tool calls
     too, without those of the tools `never`. The answer is a `Freeable`."""
@@ -50,7 +57,7 @@ class ToolTokens:
     never: tuple[str, ...]
 
 
-Probe = DialogueAt | TurnAt | TokensAt | SeqAt
+Probe = DialogueAt | TurnAt | TokensAt | SeqAt | SpeakerAt
 AnyProbe = Probe | ToolTokens
 
 

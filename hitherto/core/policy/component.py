@@ -148,10 +148,10 @@ def share(owner: Component, **values: object) -> None:
 
 
 def choice(owner: Component, **values: object) -> None:
-    """Raises InvalidPolicy for a parameter that is neither "window" nor "budget"."""
+    """Raises InvalidPolicy for a parameter that is none of "window", "budget" and "view"."""
     for name, value in values.items():
-        if value not in ("window", "budget"):
-            raise InvalidPolicy(f'{type(owner).__name__}.{name} is {quoted(value)}; give "window" or "budget"')
+        if value not in ("window", "budget", "view"):
+            raise InvalidPolicy(f'{type(owner).__name__}.{name} is {quoted(value)}; give "window", "budget" or "view"')
 
 
 def flags(owner: Component, **values: object) -> None:

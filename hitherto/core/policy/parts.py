@@ -7,6 +7,7 @@ from typing import ClassVar, cast
 
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.component import Component, flags, names, quoted, register, share, whole
+from hitherto.core.policy.key_values import key_values
 from hitherto.errors import InvalidPolicy
 
 
@@ -108,6 +109,9 @@ class Window(Keep):
                 pass
 
 
+_PER_TOKEN = 3
+"""Characters of a token among ids and numbers, about."""
+
 _LONG = 10_000
 _PLACEHOLDER = 12
 """The estimated tokens of a placeholder, its tool's name included."""
@@ -168,6 +172,10 @@ class Redact(Action):
         it as it is. Pure."""
         return None if tool in self.never else placeholder(tool)
 
+    def shown(self, seq: int, tool: str, text: str) -> str | None:
+        """The replacement in message `seq`."""
+        return self.replacement(tool, text)
+
     @property
     def leaves(self) -> int:
         """An estimate of the tokens that a replacement takes: those of the replacement of a very long text."""
@@ -177,6 +185,38 @@ class Redact(Action):
             left = None
         # A custom action may return anything.
         return max(_PLACEHOLDER, len(left) // 4 if isinstance(left, str) else 0)  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
+@register
+@dataclass(frozen=True)
+class Shorten(Redact):
+    """Show of tool results what later steps are likely to need: their ids, numbers and names, in their order, in at
+    most about `characters` characters, with what says how to read the rest. A result that is hardly longer stays.
+
+    What is shown depends on the result alone, so it stays the same. `never` and `at_least` as in `Redact`.
+    """
+
+    characters: int = 300
+    word: ClassVar[str] = "shorten"
+
+    def __post_init__(self) -> None:
+        Redact.__post_init__(self)
+        whole(self, 50, characters=self.characters)
+        if self.calls:
+            raise InvalidPolicy("Shorten.calls is true; the arguments of calls are not shortened: take Redact")
+
+    def replacement(self, tool: str, text: str) -> str | None:
+        if tool in self.never or len(text) - self.characters < self.characters // 4:
+            return None
+        return key_values(text, self.characters)
+
+    def shown(self, seq: int, tool: str, text: str) -> str | None:
+        found = self.replacement(tool, text)
+        return None if found is None else f"⟦{len(text):,} characters, shortened; expand {seq} shows all⟧ {found}"
+
+    @property
+    def leaves(self) -> int:
+        return _PLACEHOLDER + self.characters // _PER_TOKEN
 
 
 @register

@@ -7,6 +7,7 @@ are decided from the head alone and yield nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import H, Head
@@ -15,7 +16,7 @@ from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt,
 from hitherto.core.log.ranges import joined
 from hitherto.core.policy.parts import Chunk, Compact, Nothing, Redact, Summarize, Window
 from hitherto.core.policy.policy import Policy, Stage
-from hitherto.core.policy.span import Cut, kept, past_late_results, whole_groups, window_start
+from hitherto.core.policy.span import Cut, kept, kept_within, past_late_results, whole_groups, window_start
 from hitherto.core.policy.trigger import TriggerInput
 from hitherto.core.policy.view import Layout, layout_of, redacted_up_to
 
@@ -93,6 +94,9 @@ def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> 
             held = True
             continue
         cut = yield from kept(stage.keep, head, means.budget)
+        if stage.within_turn:
+            within = yield from kept_within(stage.keep, head, means.budget)
+            cut = max(cut, within, key=attrgetter("seq"))
         firing = yield from _firing(stage, begin, cut, head, layout, finishing=finishing)
         if firing is not None and stage.action.digest_action is DigestAction.DROP:
             # Also those that opaque items stand for: where the items cannot be sent, the messages would be in view.
@@ -193,6 +197,7 @@ def _seen(head: Head, layout: Layout, begin: Cut, means: Means, *, appended: boo
         window=means.window,
         budget=means.budget,
         standing=sum(in_front),
+        view=layout.place(head.sums.tokens) - layout.place(layout.start_sums.tokens),
     )
 
 

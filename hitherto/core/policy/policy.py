@@ -65,14 +65,17 @@ _RENDERS: dict[DigestAction, tuple[type[Render], ...]] = {
 class Stage:
     """One rule: when `trigger` is due, do `action` to what `keep` does not keep, and show it as `render` says.
 
-    A summary without a render is a system message, a chunk is recalled; nothing else has one. Raises InvalidPolicy for
-    parts that do not go together, and for a stage that could never fire.
+    A summary without a render is a system message, a chunk is recalled; nothing else has one. With `within_turn`, one
+    that redacts or shortens acts on the turn that is not finished too, on all but the newest messages of as many tokens
+    as `keep` says and the results that no message follows yet. Raises InvalidPolicy for parts that do not go together,
+    and for a stage that could never fire.
     """
 
     trigger: Trigger
     keep: Keep
     action: Action
     render: Render | None = None
+    within_turn: bool = False
 
     def __post_init__(self) -> None:
         for slot, base in _SLOTS.items():
@@ -88,13 +91,18 @@ class Stage:
         elif not isinstance(self.render, possible):
             fits = ", ".join(one.__name__ for one in possible) or "none"
             raise InvalidPolicy(f"{self.action} cannot be shown as {self.render}; a render that fits: {fits}")
+        if not isinstance(cast(object, self.within_turn), bool):
+            raise InvalidPolicy(f"a stage's within_turn is {quoted(self.within_turn)}; give true or false")
+        if self.within_turn and self.action.digest_action is not DigestAction.REDACT:
+            raise InvalidPolicy(f"{self.action} does not act within a turn; Redact and Shorten do")
         _check_windowed(self)
         _check_undigested(self)
         _check_fires(self.trigger, self.keep, self.action)
 
     def to_json(self) -> dict[str, Any]:
         parts: dict[str, Component | None] = {slot: getattr(self, slot) for slot in _SLOTS}
-        return {slot: None if part is None else part.to_json() for slot, part in parts.items()}
+        also = {"within_turn": True} if self.within_turn else {}
+        return {slot: None if part is None else part.to_json() for slot, part in parts.items()} | also
 
     @cached_property
     def text(self) -> str:
@@ -109,17 +117,19 @@ class Stage:
 
     def __str__(self) -> str:
         shown = "" if self.render is None else f" as {self.render}"
-        return f"when {self.trigger} keep {self.keep}: {self.action}{shown}"
+        within = ", within a turn too" if self.within_turn else ""
+        return f"when {self.trigger} keep {self.keep}{within}: {self.action}{shown}"
 
     @classmethod
     def from_json(cls, value: object, *, where: str = "stage") -> Self:
         """The stage that `to_json` wrote. Raises InvalidPolicy naming the field that is wrong."""
         slots = mapping(value, where)
-        only(slots, set(_SLOTS), where)
+        only(slots, {*_SLOTS, "within_turn"}, where)
         given: dict[str, Any] = {}
         for slot in _SLOTS:
             if slot != "render" or slots.get(slot) is not None:
                 given[slot] = part_from_json(slot, slots.get(slot), f"{where}.{slot}")
+        given["within_turn"] = slots.get("within_turn", False)
         try:
             return cls(**given)
         except InvalidPolicy as error:

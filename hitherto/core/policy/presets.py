@@ -21,12 +21,13 @@ from hitherto.core.policy.parts import (
     Recalled,
     Redact,
     ShadowTurn,
+    Shorten,
     Summarize,
     SystemMessage,
     Window,
 )
 from hitherto.core.policy.policy import Policy, Stage
-from hitherto.core.policy.trigger import Fraction, Messages, Seq, Tokens, Turns, Undigested
+from hitherto.core.policy.trigger import AllOf, Fraction, Messages, Seq, Tokens, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 
 Preset = Callable[..., Policy]
@@ -68,13 +69,15 @@ def balanced(max_tokens: int = 1_000, *, facts: bool = False) -> Policy:
     `max_tokens` bounds the summary's text in tokens. With `facts`, the model call that makes it also finds facts about
     the conversation's subject. Both mean the same in the presets below.
     """
-    stage = Stage(
+    due = AllOf((Fraction(0.5, of="view"), Fraction(0.1, of="budget")))
+    shorter = Stage(due, LastFraction(0.05), Shorten(), within_turn=True)
+    digested = Stage(
         Fraction(0.5, of="budget"),
         LastFraction(0.25),
         Summarize(max_tokens, facts=facts, needs_model=True),
         SystemMessage(),
     )
-    return Policy("balanced", (stage,), recall=True)
+    return Policy("balanced", (shorter, digested), recall=True)
 
 
 DEFAULT = balanced()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import DialogueAt, Mark, Probe, ProbeGenerator, SeqAt, TokensAt, TurnAt, mark_at
+from hitherto.core.log.probe import DialogueAt, Mark, Probe, ProbeGenerator, SeqAt, SpeakerAt, TokensAt, TurnAt, mark_at
 from hitherto.core.policy.parts import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Window
 
 
@@ -20,6 +20,7 @@ class Fate(StrEnum):
     IN = "in"
     DIGESTED = "digested"
     REDACTED = "redacted"
+    SHORTENED = "shortened"
     RECALLED = "recalled"
     DROPPED = "dropped"
 
@@ -28,6 +29,9 @@ class Reason(StrEnum):
     """Why a range has its fate."""
 
     VERBATIM = "verbatim"
+    RULES = "a system message at its beginning"
+    QUESTION = "what the user said in the turn that is not finished"
+    BEGINNING = "its first user message"
     CALL_OF_INCOMING = "call of the incoming result"
     REDACTED = "its tool results redacted"
     SUMMARIZED = "summarized"
@@ -136,6 +140,25 @@ def kept(keep: Keep, head: Head, budget: int = 0) -> ProbeGenerator[Cut]:
                 return Cut(head.next_seq, head.sums)
             mark = yield from mark_at(TurnAt(max(last.turns, 1)))
     return (yield from whole_groups(mark, head))
+
+
+def kept_within(keep: Keep, head: Head, budget: int) -> ProbeGenerator[Cut]:
+    """The cut within the turn that is not finished that leaves the newest messages of at most as many tokens as `keep`
+    says, and in any case the results that no message follows yet; where `keep` does not count tokens, at the start of
+    the view, so that nothing is taken away."""
+    match keep:
+        case LastFraction(f):
+            most = max(int(f * budget), 1)
+        case LastTokens(t):
+            most = t
+        case _:
+            return Cut(head.view_start, head.view_sums)
+    crossing = yield from mark_at(TokensAt(head.sums.tokens - most))
+    speaker = yield from mark_at(SpeakerAt(head.last_seq))
+    if crossing is None or speaker is None:
+        return Cut(head.view_start, head.view_sums)
+    last = crossing if crossing.seq < speaker.seq else (yield from mark_at(SeqAt(speaker.seq - 1)))
+    return Cut(head.view_start, head.view_sums) if last is None else Cut(last.seq + 1, last.sums)
 
 
 def whole_groups(mark: Mark | None, head: Head) -> ProbeGenerator[Cut]:

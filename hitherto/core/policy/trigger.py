@@ -17,7 +17,7 @@ class TriggerInput:
     without what redactions took out; `undigested` are messages that are in no digest, dropped ones included. `last_seq`
     is the newest message's seq, `round_ended` whether it was appended just now and ends a round. `window` is the
     model's context window in tokens, `budget` that of a context (at most the window), `standing` the tokens of what
-    stands in it for older messages.
+    stands in it for older messages, `view` those of all messages in view, as shown.
     """
 
     messages: int
@@ -29,6 +29,7 @@ class TriggerInput:
     window: int
     budget: int
     standing: int = 0
+    view: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,11 @@ class Fraction(Trigger):
     always waits for new messages of a quarter of that, however much stands for older ones.
 
     With `of="budget"`, due when the messages in view alone take at least that share of a context's budget (of the
-    window, if that is smaller).
+    window, if that is smaller); with `of="view"`, when all that is in view does, also what the stage has dealt with.
     """
 
     f: float
-    of: Literal["window", "budget"] = field(default="window", metadata={"later": True})
+    of: Literal["window", "budget", "view"] = field(default="window", metadata={"later": True})
     word: ClassVar[str] = "fraction"
 
     def __post_init__(self) -> None:
@@ -105,6 +106,8 @@ class Fraction(Trigger):
     def due(self, seen: TriggerInput) -> bool:
         if self.of == "budget":
             return seen.tokens >= self.f * seen.budget
+        if self.of == "view":
+            return seen.view + seen.standing >= self.f * seen.budget
         mark = self.f * seen.window
         return seen.tokens >= max(mark - seen.standing, mark / 4)
 

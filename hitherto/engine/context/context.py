@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hitherto.core.context.fit import Assembled
+from hitherto.core.context.fit import Fitted, Gathered
 from hitherto.core.context.manifest import FactsShown, Injected, Manifest, PolicyFrom, SavedRequest
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import groups, newest
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Logged, Payload
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidBatch
 
@@ -56,10 +55,9 @@ def cache_key(scope: Scope, conversation: str) -> str:
 
 def finished(
     request: ContextRequest,
-    made: Assembled,
+    made: Fitted,
     *,
-    shown: View,
-    head: Head,
+    gathered: Gathered,
     policy: Policy,
     policy_from: PolicyFrom,
     scope: Scope,
@@ -68,7 +66,8 @@ def finished(
     facts: FactsShown | None,
     missing: list[str],
 ) -> Context:
-    """The context of an assembled payload, with its manifest."""
+    """The context of a payload, with its manifest."""
+    head, shown = gathered.head, gathered.view
     stable = _stable(made, facts) if request.cache_breakpoints else None
     sent = request.codec.request(
         system=made.system,
@@ -94,6 +93,7 @@ def finished(
         total=made.total,
         sections=made.sections,
         fates=list(made.fates),
+        incoming_fates=list(made.incoming),
         digest=shown.digest.id if made.digest and shown.digest is not None else None,
         opaque=shown.opaque if made.digest else None,
         injected=injected if made.injection else None,
@@ -108,7 +108,7 @@ def finished(
             model=request.model,
             family=request.family,
             recall_tokens=request.recall_tokens,
-            facts_room=request.facts_room,
+            facts_room=request.facts_room if made.facts else 0,
             cache_breakpoints=request.cache_breakpoints,
         ),
         sha256=request_sha256(sent),
@@ -116,7 +116,7 @@ def finished(
     return Context(request=sent, manifest=manifest)
 
 
-def _stable(made: Assembled, facts: FactsShown | None) -> StablePart:
+def _stable(made: Fitted, facts: FactsShown | None) -> StablePart:
     """The stable part of the payload: nothing where the instructions have facts chosen for the incoming message."""
     chosen = made.facts and facts is not None and facts.place == "system" and len(facts.shown) < facts.known
     return StablePart() if chosen else made.stable

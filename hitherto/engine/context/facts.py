@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hitherto.core.context.blocks import FactLine, block, fitting, own_facts_first
-from hitherto.core.context.fit import room_beside
 from hitherto.core.context.manifest import FactsShown, ShownFact
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.facts.queries import KnownFacts
 from hitherto.core.facts.relevance import most_relevant_first, relevance_of
-from hitherto.core.policy.view import View
 from hitherto.core.recall.terms import question_terms
 from hitherto.core.recall.vectors import Vector
 from hitherto.engine.handle import Handle
@@ -27,9 +25,9 @@ class ShownFacts:
     says: FactsShown
     room: int = 0
 
-    @property
-    def ahead(self) -> bool:
-        return self.says.place == "incoming"
+    def known_to(self, request: ContextRequest) -> ContextRequest:
+        """The request with these facts."""
+        return request.knowing(self.text, ahead=self.says.place == "incoming", room=self.room or request.facts_room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +37,6 @@ class FactsQuestion:
 
     text: str
     vector: Vector | None
-
-
-def share_of(handle: Handle, request: ContextRequest, shown: View) -> int:
-    """The most tokens that facts may take: their share of the budget (the setting `facts_share`), and no more than is
-    left beside all that gives way after them."""
-    return min(int(request.budget * handle.services.settings.facts_share), room_beside(shown, request))
 
 
 def all_of(handle: Handle, known: KnownFacts, request: ContextRequest, room: int) -> ShownFacts | None:
@@ -61,7 +53,7 @@ def all_of(handle: Handle, known: KnownFacts, request: ContextRequest, room: int
     return _shown(known, lines, ahead=ahead, room=room)
 
 
-def chosen(
+def chosen_facts(
     handle: Handle, known: KnownFacts, request: ContextRequest, room: int, question: FactsQuestion
 ) -> ShownFacts | None:
     """The facts that bear most on the question, as many as fit; None where none fits. Facts that others share take at

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hitherto.aside import aside
+from hitherto.core.context.fit import Gathered, read_from
+from hitherto.core.context.lasting import lasting
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.group import Group, groups, newest
-from hitherto.core.log.head import Head
-from hitherto.core.log.message import RESPONSES, Logged, Message
+from hitherto.core.log.head import Head, HeadWithCalls
+from hitherto.core.log.message import RESPONSES, Kind, Logged
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import View, view
-from hitherto.engine.context.context import begins_earlier
+from hitherto.engine.context.context import begins_earlier, tools_from
 from hitherto.engine.handle import Handle
 
 MARGIN = 64
@@ -50,12 +52,32 @@ class LogReader:
             return await view_of(policy, head, opaque=False), request
         return shown, replace(request, opaque=items)
 
-    async def newest_said(self, head: Head) -> list[Message]:
-        """The newest user message among the last `MARGIN` messages: a list of one message, or an empty one."""
-        start = max(head.view_start, head.next_seq - MARGIN)
-        newest = await self.live(MessageRange(start=start, stop=head.next_seq, live_at=head.rev), head)
-        users = [one.message for one in newest if one.message.opens_turn]
-        return users[-1:]
+    async def gathered(self, request: ContextRequest, shown: View, head: HeadWithCalls, at: int | None) -> Gathered:
+        """What a context is fitted from. Raises InvalidBatch for an incoming result whose call does not wait for
+        one."""
+        reading = MessageRange(
+            start=shown.start,
+            stop=shown.stop,
+            tokens=shown.layout.tokens_at(await aside(request.size, read_from, shown, head, request)),
+            tools_from=tools_from(request, head, at),
+            lasting=lasting(shown, head) if request.lasting else None,
+            live_at=head.rev,
+        )
+        loaded = await self.messages(head, reading) if head.next_seq else []
+        tail = [one for one in loaded if one.seq >= reading.start and one.sums.tokens >= reading.tokens]
+        if not request.incoming and begins_earlier(tail, shown.start, head):
+            latest = await self.newest_group(shown, head)
+            if latest is not None:
+                # `tools_from` reads no texts.
+                texts = [one.sums.tokens for one in latest.members if one.message.kind in (Kind.TEXT, Kind.COMPACTION)]
+                reading = replace(reading, tokens=min([reading.tokens, *texts]), tools_from=latest.first)
+                loaded = await self.messages(head, reading)
+        return Gathered(view=shown, head=head, messages=loaded)
+
+    async def newest_said(self, shown: View, head: Head) -> list[Logged]:
+        """The newest user messages, and a few others from the beginning."""
+        reading = MessageRange(start=head.next_seq, stop=head.next_seq, lasting=lasting(shown, head), live_at=head.rev)
+        return await self.messages(head, reading)
 
     async def newest_group(self, shown: View, head: Head) -> Group | None:
         """The group of the newest message that can be sent, whole; None where nothing is left to be sent."""

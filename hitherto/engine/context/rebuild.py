@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import Any, cast
 
 from hitherto.core.context.manifest import Manifest, SavedItems, record_of
+from hitherto.core.context.recalled_block import with_recalled
 from hitherto.core.context.request import ContextRequest
-from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.message import Message
 from hitherto.core.policy.policy import stored
-from hitherto.engine.context.context import Context, request_sha256
+from hitherto.engine.context.build import fitted
+from hitherto.engine.context.context import Context, finished, request_sha256
 from hitherto.engine.context.facts import again as known_again
-from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.injection import again
+from hitherto.engine.context.log_reader import LogReader
 from hitherto.engine.context.recalled_texts import again as recalled_again
 from hitherto.engine.context.view import items_within
 from hitherto.engine.handle import Handle
@@ -26,23 +27,19 @@ from hitherto.logs import logger
 log = logger("hitherto")
 
 
-NOTHING_ELSE = CrossSession(latest=False, triggers=False, always=False)
-
-
-async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
+async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
     """See `Conversation.rebuild`."""
     if not isinstance(cast(object, manifest), Manifest):
         raise InvalidInput(
             f"what is to be rebuilt is {manifest!r}; give a Manifest: context.manifest, or Manifest.from_json of one"
         )
-    handle, services = contexts.handle, contexts.handle.services
-    scope = handle.scope
+    services, scope = handle.services, handle.scope
     theirs = (manifest.tenant, manifest.user, manifest.agent, manifest.conversation)
     if theirs != (scope.tenant, scope.user, scope.agent, handle.id):
         raise InvalidInput(f"the manifest is not of {handle.id!r} in {scope}; ask the conversation it names")
     asked = manifest.request
     if asked.items is not None:
-        return await _items_again(contexts, manifest, asked.items)
+        return await _items_again(handle, manifest, asked.items)
     try:
         incoming = tuple(services.read(json.loads(raw), wire) for wire, raw in asked.incoming)
         tools = tuple(json.loads(tool) for tool in asked.tools)
@@ -62,39 +59,45 @@ async def rebuilt(contexts: ContextBuilder, manifest: Manifest) -> Context:
         cache_breakpoints=asked.cache_breakpoints,
     ).with_tools(tools, asked.tools)
     source = await again(handle, manifest.injected)
+    facts = await known_again(handle, manifest.facts)
+    request = replace(request, injected=None if source is None else source.text)
+    request = request if facts is None else facts.known_to(request)
+    recalled = await recalled_again(handle, manifest.recalled)
+    policy = stored(json.dumps(manifest.policy))
     try:
-        made = await contexts.fitted(
-            request,
-            stored(json.dumps(manifest.policy)),
-            manifest.rev,
-            latest=source,
-            cross_session=NOTHING_ELSE,
-            recall=await recalled_again(handle, manifest.recalled),
-            facts=await known_again(handle, manifest.facts) or False,
-            digest=manifest.digest is not None or manifest.opaque is not None,
-        )
+        calls = {call for message in incoming for call in message.answers}
+        head, _ = await handle.head_and_known(None, manifest.rev, facts=False, calls=calls)
     except NotFound as error:
         raise _out_of_reach(manifest) from error
-    _check(manifest, made.request)
-    return replace(
+    reader = LogReader(handle)
+    shown, request = await reader.seen(policy, head, request)
+    if manifest.digest is None and manifest.opaque is None:
+        shown = replace(shown, digest=None, opaque=None)
+    gathered = await reader.gathered(request, shown, head, manifest.rev)
+    made = await fitted(request, gathered)
+    made = with_recalled(made, recalled, request, own=(scope.agent, handle.id))
+    context = finished(
+        request,
         made,
-        manifest=made.manifest.model_copy(
-            update={
-                "missing": manifest.missing,
-                "policy_from": manifest.policy_from,
-                "facts": manifest.facts,
-                "left_out": manifest.left_out,
-            }
-        ),
+        gathered=gathered,
+        policy=policy,
+        policy_from=manifest.policy_from,
+        scope=scope,
+        conversation=handle.id,
+        injected=None if source is None else source.says,
+        facts=manifest.facts,
+        missing=manifest.missing,
     )
+    _check(manifest, context.request)
+    return replace(context, manifest=context.manifest.model_copy(update={"left_out": manifest.left_out}))
 
 
-async def _items_again(contexts: ContextBuilder, manifest: Manifest, saved: SavedItems) -> Context:
+async def _items_again(handle: Handle, manifest: Manifest, saved: SavedItems) -> Context:
     """The items that a session was shown, as the input of a request."""
     try:
         items, _ = await items_within(
             saved.budget,
-            contexts.handle,
+            handle,
             policy=stored(json.dumps(manifest.policy)),
             model=saved.model,
             limit=saved.limit,

@@ -322,14 +322,14 @@ class _Seen:
 
 def _hidden(conversation: str, visible: Sequence[Span], queries: SearchFilter) -> SearchFilter:
     """The filter that also leaves out the newest messages that are shown without a gap up to the end."""
-    start = None
-    for span in reversed(visible):
-        if start is not None and span.end + 1 != start:
-            break
-        start = span.start
     if conversation not in queries.hidden:
         return queries
-    return replace(queries, hidden={conversation: queries.hidden[conversation] if start is None else start})
+    start = queries.hidden[conversation]
+    for span in reversed(visible):
+        if span.end + 1 != start:
+            break
+        start = span.start
+    return replace(queries, hidden={conversation: start})
 
 
 def _shown_before(visible: Sequence[Span]) -> int:

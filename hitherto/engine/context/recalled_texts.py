@@ -14,6 +14,7 @@ from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.speaker import speaker_of
+from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import TEXT
 from hitherto.core.recall.passages import CharRange, passage_ranges
@@ -26,6 +27,10 @@ _NEAR, _FAR = 8, 64
 
 _LOOKED_AT = 20
 """The newest conversations among which summaries are looked for."""
+
+
+_RESULT = 300
+"""Characters of a result that is JSON."""
 
 
 class GroupReader:
@@ -96,14 +101,23 @@ def _passages_in(members: Sequence[Logged], hit: Hit) -> tuple[CharRange, ...]:
     at = 0
     for one in _with_text(members):
         matching = one.seq == hit.start
-        ranges = hit.passages if matching and hit.passages else passage_ranges(one.message.text)
+        text = _text_of(one)
+        same = text == one.message.text
+        ranges = hit.passages if matching and hit.passages and same else passage_ranges(text)
         (mine if matching else others).extend((at + start, at + end) for start, end in ranges)
-        at += len(one.message.text) + 1
+        at += len(text) + 1
     return (*mine, *others)
 
 
 def _with_text(members: Sequence[Logged]) -> list[Logged]:
     return [one for one in members if one.message.text.strip()]
+
+
+def _text_of(one: Logged) -> str:
+    """The text of a message; of a long result that is JSON, what later calls may name."""
+    text = one.message.text
+    json = bool(one.message.answers) and text.lstrip()[:1] in ("{", "[") and len(text) > _RESULT
+    return key_values(text, _RESULT) if json else text
 
 
 def _of_a_tool(hit: Hit) -> bool:
@@ -117,7 +131,7 @@ def _of_messages(
     return RecalledPiece(
         why=why,
         kind=EntryKind.MESSAGE,
-        text="\n".join(one.message.text for one in _with_text(members)),
+        text="\n".join(map(_text_of, _with_text(members))),
         said_at=first.said_at,
         score=score,
         conversation=conversation,

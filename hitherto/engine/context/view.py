@@ -19,8 +19,8 @@ from hitherto.core.policy.parts import Prefix
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Fate, Reason, Span, merged
 from hitherto.core.policy.view import View
+from hitherto.engine.context.build import ContextBuilder
 from hitherto.engine.context.context import Context, request_sha256
-from hitherto.engine.context.fit import ContextBuilder
 from hitherto.engine.context.log_reader import MARGIN, LogReader, view_of
 from hitherto.engine.handle import Handle
 from hitherto.errors import BudgetExceeded
@@ -217,13 +217,14 @@ def _request(budget: int, handle: Handle, model: str | None) -> ContextRequest:
         counter=services.counter(model),
         codec=services.codec(RESPONSES),
         family=services.family(model),
+        lasting=False,
     )
 
 
 async def _context(request: ContextRequest, handle: Handle, policy: Policy | None, at: int | None) -> Context:
     """A context of the conversation's own messages and digests. `Conversation.context` would add cache breakpoints and
     what a policy recalls, which are for a request and not for a list of items."""
-    return await ContextBuilder(handle).fitted(
+    return await ContextBuilder(handle).build(
         request, handle.services.usable(policy), at, recall=False, cross_session=cross_session_of(()), facts=False
     )
 

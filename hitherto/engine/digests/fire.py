@@ -13,7 +13,7 @@ from hitherto.core.log.append import found_in, reached
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Kind, Logged
-from hitherto.core.log.probe import AnyProbe, Freeable, Mark, ToolTokens
+from hitherto.core.log.probe import AnyProbe, Freeable, Mark, SpeakerAt, ToolTokens
 from hitherto.core.policy.plan import Firing, Plan, advanced, plan
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.handle import Handle
@@ -95,6 +95,8 @@ async def _planned(
 
 
 async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> Mark | Freeable | None:
+    if isinstance(probe, SpeakerAt):
+        return found_in(batch, probe) or await unit.probe(probe)
     if not isinstance(probe, ToolTokens):
         known = reached(unit.head.sums, probe, unit.head.next_seq)
         return await unit.probe(probe) if known else found_in(batch, probe)

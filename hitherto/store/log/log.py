@@ -17,11 +17,13 @@ from hitherto.aside import aside
 from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import (
+    SAID,
     AgentDefaults,
     ConversationFilter,
     ConversationInfo,
     Erasure,
     ExpiredConversation,
+    Lasting,
     MessageRange,
     Receipt,
     ScopeCounts,
@@ -127,6 +129,7 @@ class LogStore(Part):
             **_reading_values(scope, conversation, ref, reading),
             "tokens": reading.tokens,
             "tools_from": _NEVER if reading.tools_from is None else reading.tools_from,
+            **lasting_values(reading.lasting),
             "limit": None if reading.limit is None else max(reading.limit, 0),
         }
         # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
@@ -277,6 +280,19 @@ class LogStore(Part):
 
 def _items_from(texts: Sequence[str]) -> list[Payload]:
     return json.loads(f"[{','.join(texts)}]")
+
+
+def lasting_values(lasting: Lasting | None) -> dict[str, int]:
+    """The values of `Lasting` for the statement `messages`."""
+    if lasting is None:
+        return {"begins": _NEVER, "first_turn": _NEVER, "last_turns": _NEVER, "last_turn": _NEVER}
+    last_turns = max(lasting.last - SAID + 1, 0)
+    return {
+        "begins": lasting.start,
+        "first_turn": lasting.first,
+        "last_turns": last_turns,
+        "last_turn": lasting.last,
+    }
 
 
 def _reading_values(scope: Scope, conversation: str, ref: int, reading: MessageRange) -> dict[str, Any]:

@@ -33,6 +33,12 @@ select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, kind = 'te
 where tenant = %(tenant)s and conversation = %(ref)s and seq <= %(n)s and retracted_rev is null
 order by seq desc limit 1;
 
+-- name: speaker_at
+-- The last live message up to seq n that is no tool result.
+select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, kind = 'text' and role = 'user' from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and seq <= %(n)s and kind <> 'tool_result' and retracted_rev is null
+order by seq desc limit 1;
+
 -- name: at_digest_end
 -- A digest's last seq, and what `at` finds for it.
 select d.end_seq, m.* from hitherto.digest d
@@ -61,8 +67,8 @@ order by m.seq desc limit %(n)s;
 
 -- name: messages
 -- Messages from a bound on: the first live message at which the running sum of tokens is enough, or `start` if that is
--- later. Before them, the tool items from an earlier seq on. Both parts have the limit too, so that neither
--- reads more rows than that.
+-- later. Before them, the tool items from an earlier seq on, the system messages at the beginning, and the user messages
+-- that open some turns. All parts have a limit, so that none reads more rows than that.
 with bound as materialized (
     select c.tenant, c.ref, case when %(tokens)s <= 0 then %(start)s::bigint
         else greatest(%(start)s::bigint, coalesce((
@@ -88,6 +94,21 @@ cross join lateral (
        and t.seq >= %(tools_from)s and t.seq < least(%(stop)s, b.first)
        and (not %(live)s or t.rev <= %(live_at)s and (t.retracted_rev is null or t.retracted_rev > %(live_at)s))
      order by t.seq limit %(limit)s)
+    union all
+    (select * from hitherto.message l
+     where l.tenant = %(tenant)s and l.conversation = b.ref and l.kind = 'text' and l.role = 'system'
+       and l.seq >= %(begins)s and l.seq < least(%(begins)s + 50, b.first)
+       and (not %(live)s or l.rev <= %(live_at)s and (l.retracted_rev is null or l.retracted_rev > %(live_at)s)))
+    union all
+    (select * from hitherto.message f
+     where f.tenant = %(tenant)s and f.conversation = b.ref and f.kind = 'text' and f.role = 'user'
+       and f.sum_turns = %(first_turn)s and f.sum_turns < %(last_turns)s and f.seq >= %(begins)s and f.seq < b.first
+       and (not %(live)s or f.rev <= %(live_at)s and (f.retracted_rev is null or f.retracted_rev > %(live_at)s)))
+    union all
+    (select * from hitherto.message s
+     where s.tenant = %(tenant)s and s.conversation = b.ref and s.kind = 'text' and s.role = 'user'
+       and s.sum_turns >= %(last_turns)s and s.sum_turns <= %(last_turn)s and s.seq >= %(begins)s and s.seq < b.first
+       and (not %(live)s or s.rev <= %(live_at)s and (s.retracted_rev is null or s.retracted_rev > %(live_at)s)))
 ) m
 order by m.seq
 limit %(limit)s;

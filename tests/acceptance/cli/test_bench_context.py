@@ -17,16 +17,16 @@ FILLER = "Nothing of note was said on that day, by nobody at all, for the weathe
 
 def talk(speakers: tuple[str, str] = SPEAKERS) -> list[dict[str, Any]]:
     """Forty messages, of which the first and the last answer a question each."""
-    said = ["The lighthouse lamp is violet.", *[FILLER] * 38, "The kayak is blue."]
+    said = [FILLER, "The lighthouse lamp is violet.", *[FILLER] * 37, "The kayak is blue."]
     turns = [{"speaker": speakers[at % 2], "dia_id": f"D1:{at + 1}", "text": text} for at, text in enumerate(said)]
     return [
         {
             "sample_id": "harbor",
             "conversation": {"speaker_a": speakers[0], "speaker_b": speakers[1], "session_1": turns},
             "qa": [
-                {"question": "lighthouse?", "answer": "…", "evidence": ["D1:1"], "category": 1},
+                {"question": "lighthouse?", "answer": "…", "evidence": ["D1:2"], "category": 1},
                 {"question": "kayak?", "answer": "…", "evidence": ["D1:40"], "category": 2},
-                {"question": "lighthouse kayak?", "answer": "…", "evidence": ["D1:1", "D1:40"], "category": 2},
+                {"question": "lighthouse kayak?", "answer": "…", "evidence": ["D1:2", "D1:40"], "category": 2},
             ],
         }
     ]
@@ -51,7 +51,7 @@ def figures(ran: Ran) -> dict[str, Any]:
 def test_figures_that_can_be_counted_by_hand(file: Path) -> None:
     found = figures(bench(file, "--budget", "300,5000", "--policy", "none", "--no-recall", "--json"))
     assert (found["questions"], found["messages"], found["conversations"]) == (3, 40, 1)
-    # Without recall the newest message is shown and the first is not, unless all is.
+    # Without recall the newest message is shown and the second is not, unless all is.
     assert found["budgets"]["300"]["evidence"] == pytest.approx(50, abs=0.001)
     assert found["budgets"]["300"]["by_category"] == {
         "1": {"questions": 1, "evidence": 0},
@@ -66,7 +66,7 @@ def test_figures_that_can_be_counted_by_hand(file: Path) -> None:
 def test_a_message_counts_by_what_is_shown_of_it(tmp_path: Path) -> None:
     samples = talk()
     long = "\n\n".join([f"{FILLER} " * 7] * 6 + ["The lighthouse lamp is violet. " * 20] + [f"{FILLER} " * 7] * 6)
-    samples[0]["conversation"]["session_1"][0]["text"] = long
+    samples[0]["conversation"]["session_1"][1]["text"] = long
     path = tmp_path / "long.json"
     path.write_text(json.dumps(samples))
     found = figures(bench(path, "--budget", "700", "--policy", "none", "--recall", "--json"))

@@ -31,6 +31,7 @@ from hitherto.policies import (
     Render,
     Seq,
     ShadowTurn,
+    Shorten,
     Stage,
     Summarize,
     SystemMessage,
@@ -53,7 +54,7 @@ _single: st.SearchStrategy[Trigger] = st.one_of(
     st.builds(Messages, _few),
     st.builds(Turns, _few),
     st.builds(Tokens, _tokens),
-    st.builds(Fraction, _shares, st.sampled_from(["window", "budget"])),
+    st.builds(Fraction, _shares, st.sampled_from(["window", "budget", "view"])),
     st.builds(Seq, st.integers(0, 30)),
     st.builds(Undigested, _few),
 )
@@ -90,6 +91,7 @@ actions: st.SearchStrategy[Action] = st.one_of(
         never=st.lists(st.one_of(_names, st.sampled_from(["look", "search"])), max_size=3).map(tuple),
         at_least=st.one_of(st.just(0), _tokens),
     ),
+    st.builds(Shorten, characters=st.integers(50, 400), at_least=st.one_of(st.just(0), _tokens)),
     st.builds(Summarize, max_tokens=st.integers(50, 2_000), archive=st.booleans(), needs_model=st.booleans()),
     st.builds(Chunk, batch=_few, max_tokens=st.integers(50, 2_000)),
     st.just(Compact()),
@@ -115,7 +117,8 @@ def stages(draw: st.DrawFn, *, native: bool = True) -> Stage:
         render = draw(st.one_of(st.none(), st.builds(Recalled, _few)))
     for _ in range(20):
         try:
-            return Stage(draw(triggers), keep, action, render)
+            within = action.digest_action is DigestAction.REDACT and draw(st.booleans())
+            return Stage(draw(triggers), keep, action, render, within_turn=within)
         except InvalidPolicy:  # it keeps more than its trigger, or the batch is larger: another trigger
             continue
     return Stage(Seq(draw(st.integers(0, 30))), keep, action, render)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hitherto.core.log.append import extended, marked
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, StandingSummary, empty
-from hitherto.core.log.message import Logged, Message
-from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.message import Kind, Logged, Message
+from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, SpeakerAt, TokensAt, ToolTokens, TurnAt
 from hitherto.core.policy.plan import Firing, Means, plan
 from hitherto.core.policy.span import Fate
 from hitherto.core.policy.view import layout_of, view
@@ -54,6 +54,8 @@ def answered(log: Sequence[Logged], probe: AnyProbe) -> Mark | Freeable | None:
             found = [one for one in log if one.sums.tokens >= n][:1]
         case SeqAt(n):
             found = [one for one in log if one.seq <= n][-1:]
+        case SpeakerAt(n):
+            found = [one for one in log if one.seq <= n and one.message.kind is not Kind.TOOL_RESULT][-1:]
         case ToolTokens(start, end, calls, never):
             kinds = {"tool_result", "tool_call"} if calls else {"tool_result"}
             own = [
@@ -98,6 +100,8 @@ def check(firing: Firing, head: HeadWithCalls, log: Sequence[Logged]) -> None:
     """A range holds whole groups, takes no call that is awaited, and leaves a start at a user message."""
     assert 0 <= firing.start <= firing.new_start <= firing.end < head.next_seq
     assert firing.sums == log[firing.end].sums
+    if firing.stage.within_turn:
+        return  # it redacts single results, which takes no group apart
     after = log[firing.end + 1] if firing.end + 1 < len(log) else None
     assert after is None or after.message.opens_turn
     inside = {call for one in log[firing.new_start : firing.end + 1] for call in one.message.calls}

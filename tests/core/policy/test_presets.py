@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hitherto.errors import InvalidPolicy
 from hitherto.policies import (
     PRESETS,
+    AllOf,
     Chunk,
     Compact,
     Drop,
@@ -27,6 +28,7 @@ from hitherto.policies import (
     Redact,
     Seq,
     ShadowTurn,
+    Shorten,
     Stage,
     Summarize,
     SystemMessage,
@@ -48,7 +50,15 @@ from hitherto.policies import (
 
 # The seeds' own numbers; 003 states none but those it recommends.
 TABLE: dict[str, tuple[Stage, ...]] = {
-    "balanced": (Stage(Fraction(0.5, of="budget"), LastFraction(0.25), Summarize(needs_model=True), SystemMessage()),),
+    "balanced": (
+        Stage(
+            AllOf((Fraction(0.5, of="view"), Fraction(0.1, of="budget"))),
+            LastFraction(0.05),
+            Shorten(),
+            within_turn=True,
+        ),
+        Stage(Fraction(0.5, of="budget"), LastFraction(0.25), Summarize(needs_model=True), SystemMessage()),
+    ),
     "none": (),
     "sliding_window": (Stage(Seq(5), Window(14, Nothing()), Summarize(), Prefix("[Previous context: {text}]\n\n")),),
     "token_threshold": (Stage(Tokens(10_000), LastMessages(10), Summarize(archive=False), SystemMessage()),),
@@ -74,7 +84,7 @@ def test_facts_come_with_a_digest_where_they_are_asked_for(name: str) -> None:
         (PRESETS[name](facts=True), True),
         (parse(f"{name}:facts=false"), False),
     ):
-        (stage,) = policy.stages
+        stage = policy.stages[-1]
         assert isinstance(stage.action, Chunk | Summarize)
         assert stage.action.facts is facts
         assert Policy.from_json(policy.to_json()) == policy

@@ -20,6 +20,7 @@ from hitherto.core.facts.fact import CATEGORIES as CATEGORIES_OF_THE_SEED
 from hitherto.core.facts.fact import FactState, Visibility
 from hitherto.core.log.message import Wire
 from hitherto.core.plain_text import plain
+from hitherto.core.policy.span import Reason
 from hitherto.errors import BudgetExceeded, InvalidFact, NotFound, NotReproducible
 from hitherto.ports.models import Prompt
 from hitherto.providers.scripted import Scripted, ScriptedFact, items
@@ -322,10 +323,11 @@ def zones(context: Context) -> tuple[str, list[str]]:
 
 
 def cut_of(context: Context) -> object:
-    """What a context's start may depend on: its digest, and where its verbatim part begins."""
+    """What a context's start may depend on: its digest, where its verbatim part begins, and what is shown of before."""
     manifest = context.manifest
-    first = next((span.start for span in manifest.fates if span.fate == "in"), manifest.next_seq)
-    return manifest.digest, first
+    first = next((span.start for span in manifest.fates if span.reason == Reason.VERBATIM), manifest.next_seq)
+    before = [span for span in manifest.fates if span.reason in (Reason.RULES, Reason.QUESTION, Reason.BEGINNING)]
+    return manifest.digest, first, before
 
 
 lengths = st.lists(st.sampled_from([3, 5, 8, 20, 60, 110]), max_size=30)

@@ -42,7 +42,8 @@ async def test_only_the_budget_cuts(opened: Opened) -> None:
             await chat.append(*looked_up(number))
         context = await chat.context(asks(41), budget=1_000)
         assert context.tokens <= 1_000
-        *gone, kept = fates(context)
+        first, *gone, kept = fates(context)
+        assert first == (0, 0, Fate.IN, Reason.BEGINNING)
         assert gone[0][2:] == (Fate.DROPPED, Reason.BUDGET)
         assert {fate for _, _, fate, _ in gone} == {Fate.DROPPED}
         assert kept[1:] == (159, Fate.IN, Reason.VERBATIM)

@@ -69,7 +69,8 @@ async def test_below_the_limit_nothing_goes_but_what_the_budget_demands(opened: 
         assert bodies(await chat.context(asks(6), budget=PLENTY)) == [*said(1, 5), "question 6"]
         tight = await chat.context(asks(6), budget=60)
         assert tight.tokens <= 60
-        assert fates(tight)[0][2:] == (Fate.DROPPED, Reason.BUDGET)
+        assert fates(tight)[0] == (0, 0, Fate.IN, Reason.BEGINNING)
+        assert fates(tight)[1][2:] == (Fate.DROPPED, Reason.BUDGET)
         assert fates(tight)[-1] == (fates(tight)[-1][0], 9, Fate.IN, Reason.VERBATIM)
         assert bodies(tight)[-1] == "question 6"
         assert await chat.digests() == [], "a context never fires a stage"

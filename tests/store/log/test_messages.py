@@ -13,7 +13,7 @@ import pytest
 from hitherto.core.log.append import marked
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Logged, Message, Role, storable
-from hitherto.core.log.probe import DialogueAt, Freeable, Mark, Probe, SeqAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.probe import DialogueAt, Freeable, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolTokens, TurnAt
 from hitherto.store.store import Store
 from tests.store.samples import (
     SCOPE,
@@ -139,6 +139,9 @@ def read(log: Sequence[Logged], reading: MessageRange) -> list[Logged]:
 
 def mark(log: Sequence[Logged], probe: Probe) -> Mark | None:
     """The answer to `probe`, by the definition of `Probe`."""
+    if isinstance(probe, SpeakerAt):
+        found = [one for one in log if one.seq <= probe.n and one.message.kind is not Kind.TOOL_RESULT]
+        return marked(found[-1]) if found else None
     for logged in log:
         match probe:
             case DialogueAt():
@@ -206,6 +209,7 @@ class TestReading:
                 assert await unit.probe(TurnAt(n)) == mark(log, TurnAt(n))
                 assert await unit.probe(TokensAt(8 * n)) == mark(log, TokensAt(8 * n))
                 assert await unit.probe(SeqAt(n)) == mark(log, SeqAt(n))
+                assert await unit.probe(SpeakerAt(n)) == mark(log, SpeakerAt(n))
             assert await unit.probe(SeqAt(-1)) is None
 
     async def test_probes_find_nothing_in_a_new_conversation(self, store: Store) -> None:

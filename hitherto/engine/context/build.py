@@ -1,0 +1,260 @@
+"""Building a context: what it needs is gathered, fitted into the budget, and written down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hitherto.aside import aside
+from hitherto.core.context.fit import Fitted, Gathered, beside_rules, fit, room_beside, shows_all
+from hitherto.core.context.manifest import FactsShown
+from hitherto.core.context.recalled_block import lead_tokens, with_recalled
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.cross_session import CrossSession
+from hitherto.core.facts.queries import KnownFacts
+from hitherto.core.log.frontier import DigestAction
+from hitherto.core.log.head import Head, HeadWithCalls
+from hitherto.core.log.message import CHAT, size_of
+from hitherto.core.policy.policy import Policy, UnreadablePolicy
+from hitherto.core.policy.presets import none
+from hitherto.core.policy.span import Fate, Reason
+from hitherto.engine.context.context import Context, finished
+from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, chosen_facts, none_of
+from hitherto.engine.context.injection import chosen
+from hitherto.engine.context.log_reader import LogReader, view_of
+from hitherto.engine.context.recalled import (
+    Found,
+    RecallOptions,
+    RecallQuery,
+    found,
+    load_searches,
+    question_of,
+    recall_queries,
+)
+from hitherto.engine.handle import Handle
+from hitherto.engine.recall.recall import Recaller
+
+_CHARACTERS = 4
+"""Of a token, about."""
+
+
+async def fitted(request: ContextRequest, gathered: Gathered) -> Fitted:
+    """As `fit`, in a thread where it is much."""
+    size = request.size + gathered.head.size + size_of([one.message for one in gathered.messages])
+    return await aside(size, fit, request, gathered)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBuilder:
+    """Builds the contexts of one conversation. Reads only. Without a `recaller` nothing is recalled and no facts are
+    shown."""
+
+    handle: Handle
+    recaller: Recaller | None = None
+
+    async def build(
+        self,
+        request: ContextRequest,
+        policy: Policy | None,
+        at: int | None,
+        *,
+        recall: RecallOptions | Literal[False] | None = None,
+        cross_session: CrossSession | None = None,
+        facts: bool | None = None,
+    ) -> Context:
+        """The context: one round trip for the head and the facts, one for the messages that can fit, one more where an
+        opaque item or the digest of another conversation is shown, and one where something is recalled.
+
+        `cross_session` is the request's own choice. `recall` are the request's options (None: the policy's), and
+        `facts` is whether facts are shown (None: as the setting says).
+        """
+        calls = {call for message in request.incoming for call in message.answers}
+        head, known = await self._head_and_known(facts, at, calls)
+        defaults = await self.handle.defaults(head)
+        used, whose = self.handle.governing(head, policy, defaults)
+        asked = cross_session or CrossSession()
+        source = await chosen(self.handle, head, asked, defaults)
+        request = replace(request, injected=None if source is None else source.text)
+        shown, request = await self._reader.seen(used, head, request)
+        missing = [] if at is not None else _missing(used, head)
+        gathered = await self._reader.gathered(request, shown, head, at)
+        request, says = await self._with_facts(known, request, gathered, missing)
+        if recall is False or self.recaller is None:
+            made, pieces = await fitted(request, gathered), Found()
+        else:
+            options = recall or (RecallOptions(other_conversations=False) if used.recall else None)
+            wanted = _Wanted(options, self.handle.crossing(head, asked, defaults), used)
+            request, made, pieces = await self._with_recall(request, gathered, wanted, missing)
+        mine = (self.handle.scope.agent, self.handle.id)
+        made = with_recalled(made, pieces.pieces, request, own=mine, left_out=pieces.left_out)
+        return await aside(
+            request.size + _CHARACTERS * made.total,
+            finished,
+            request,
+            made,
+            gathered=gathered,
+            policy=used,
+            policy_from=whose,
+            scope=self.handle.scope,
+            conversation=self.handle.id,
+            injected=None if source is None else source.says,
+            facts=says,
+            missing=missing,
+        )
+
+    async def _with_recall(
+        self, request: ContextRequest, gathered: Gathered, wanted: _Wanted, missing: list[str]
+    ) -> tuple[ContextRequest, Fitted, Found]:
+        """The payload, the request it was made for, and what is to be recalled into it. What a search has loaded is
+        held no longer than its turn."""
+        head, shown = gathered.head, gathered.view
+        # Where all is shown there is nothing to find, and no embedder to load.
+        of_this = wanted.options is not None and not wanted.options.other_conversations
+        complete = of_this and await aside(request.size, shows_all, shown, head, request)
+        now = replace(wanted, options=None) if complete else wanted
+        # Where no incoming message is a user's, the newest one in the log is the question; what an agent does with it
+        # depends on where it stands.
+        question = question_of(request.incoming) or question_of(gathered.newest_said())
+        step = gathered.newest_step(request.incoming)
+        question = f"{question}\n{step}" if question and step else question
+        queries = self._queries(gathered, question, now)
+        if queries or now.options is not None or wanted.policy.recalls:
+            # Whatever the question: what is cut must not depend on it.
+            share = None if now.options is None else now.options.share
+            request = replace(request, recall_tokens=self._set_aside(request, gathered, share))
+        async with self.handle.services.searches.late_turn() as turn:
+            begun = asyncio.ensure_future(load_searches(self._recaller, queries, turn)) if queries else None
+            try:
+                made = await fitted(request, gathered)
+            except BaseException:
+                if begun is not None:
+                    begun.cancel()
+                    await asyncio.wait([begun])  # the caller may close the memory next
+                raise
+            loaded = [] if begun is None else await begun
+            if complete and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):
+                # The request's own tokenizer counted more than the log's.
+                own = self._queries(gathered, question, _Wanted(wanted.options, CrossSession(), none()))
+                queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own, turn)]
+            if not queries:
+                return request, made, Found()
+            lead = lead_tokens(request, {one.why for one in queries})
+            pieces = await found(
+                self.handle,
+                self._recaller,
+                queries,
+                loaded,
+                visible=[span for span in made.fates if span.fate is Fate.IN],
+                room=self._room_left(request, made) - lead,
+                reserved=request.recall_tokens - lead,
+                count=request.counter.count,
+                missing=missing,
+            )
+            return request, made, pieces
+
+    def _queries(self, gathered: Gathered, question: str, wanted: _Wanted) -> Sequence[RecallQuery]:
+        """The recall queries of this context; empty where nothing is to be recalled."""
+        if not question or not (wanted.options is not None or wanted.crossing.recalls or wanted.policy.recalls):
+            return ()
+        return recall_queries(
+            self.handle,
+            wanted.policy,
+            gathered.view,
+            question,
+            asked=wanted.options,
+            crossing=wanted.crossing,
+            subject=self.handle.about(gathered.head) or None,
+        )
+
+    async def _head_and_known(
+        self, facts: bool | None, at: int | None, calls: Collection[str] = ()
+    ) -> tuple[HeadWithCalls, KnownFacts | None]:
+        """The head, and the known facts; None for these where they are not wanted."""
+        shows = self.handle.services.settings.facts if facts is None else facts
+        space = None if self.recaller is None else self.recaller.space
+        shows = shows and self.recaller is not None
+        head, known = await self.handle.head_and_known(space, at, facts=shows, calls=calls)
+        return head, known if shows else None
+
+    async def _with_facts(
+        self, known: KnownFacts | None, request: ContextRequest, gathered: Gathered, missing: list[str]
+    ) -> tuple[ContextRequest, FactsShown | None]:
+        """The request with the facts to show, and what the manifest says of them. Adds "embedder" to `missing` where
+        the vector to choose them by is unavailable."""
+        if known is None or not len(known.ids):
+            return request, None
+        knowing = await self._knowing(known, request, gathered, missing)
+        return (request, none_of(known)) if knowing is None else (knowing.known_to(request), knowing.says)
+
+    async def _knowing(
+        self, known: KnownFacts, request: ContextRequest, gathered: Gathered, missing: list[str]
+    ) -> ShownFacts | None:
+        """The facts to show: all if they fit, else those that bear most on what the user says; None where none fits."""
+        share = int(request.budget * self.handle.services.settings.facts_share)
+        room = min(share, await aside(request.size, room_beside, gathered, request))
+        every = all_of(self.handle, known, request, room)
+        if every is not None or room <= 0:
+            return every
+        said = question_of(request.incoming) or question_of(gathered.newest_said())
+        vector = None
+        if known.codes is not None and said:
+            vector = await self._recaller.vector(said, self.handle.scope)
+            missing += ["embedder"] if vector is None else []
+        return chosen_facts(self.handle, known, request, room, FactsQuestion(said, vector))
+
+    async def known(self, budget: int) -> str | None:
+        """See `Conversation.known`."""
+        head, known = await self._head_and_known(None, None)
+        if known is None or not len(known.ids):
+            return None
+        services = self.handle.services
+        request = ContextRequest(
+            incoming=(),
+            instructions=None,
+            budget=budget,
+            reserve=0,
+            counter=services.canonical,
+            codec=services.codec(CHAT),
+        )
+        shown = await view_of(none(), head, opaque=False)
+        said = await self._reader.newest_said(shown, head)
+        knowing = await self._knowing(known, request, Gathered(view=shown, head=head, messages=said), [])
+        return None if knowing is None else knowing.text
+
+    @property
+    def _recaller(self) -> Recaller:
+        assert self.recaller is not None, "nothing is to be recalled without"
+        return self.recaller
+
+    @property
+    def _reader(self) -> LogReader:
+        return LogReader(self.handle)
+
+    def _room_left(self, request: ContextRequest, made: Fitted) -> int:
+        """The tokens that recalled content may take: what is left of the budget, up to the setting."""
+        most = self.handle.services.settings.recall_max_tokens
+        return request.room - made.total if most is None else min(request.room - made.total, most)
+
+    def _set_aside(self, request: ContextRequest, gathered: Gathered, share: float | None) -> int:
+        """The tokens that recalled content may take even where the budget cuts."""
+        part = self.handle.services.settings.recall_share if share is None else share
+        return max(int(beside_rules(request, gathered) * part), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be recalled: by the request's options, from other conversations, and by the policy's renders."""
+
+    options: RecallOptions | None
+    crossing: CrossSession
+    policy: Policy
+
+
+def _missing(policy: Policy, head: Head) -> list[str]:
+    """What the manifest names as missing: "digest" where one failed or was put off, "policy" where this process cannot
+    read stages of the policy."""
+    late = any(one.error is not None for one in head.running) or (head.failures > 0 and not head.running)
+    digested = bool(policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK, DigestAction.COMPACT))
+    return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, UnreadablePolicy) else [])
