@@ -36,6 +36,9 @@ from hitherto.engine.context.recalled import (
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Recaller
 
+_REPLY = 40
+"""Characters of a user's message that says by itself what it is about."""
+
 _CHARACTERS = 4
 """Of a token, about."""
 
@@ -114,10 +117,11 @@ class ContextBuilder:
         of_this = wanted.options is not None and not wanted.options.other_conversations
         complete = of_this and await aside(request.size, shows_all, shown, head, request)
         now = replace(wanted, options=None) if complete else wanted
-        # Where no incoming message is a user's, the newest one in the log is the question; what an agent does with it
-        # depends on where it stands.
-        question = question_of(request.incoming) or question_of(gathered.newest_said())
-        step = gathered.newest_step(request.incoming)
+        # Where no incoming message is a user's, the newest one in the log is the question. What an agent does with
+        # that, or with a short reply ("Yes, please."), depends on where it stands.
+        said = question_of(request.incoming)
+        question = said or question_of(gathered.newest_said())
+        step = "" if len(said) >= _REPLY else gathered.newest_step(request.incoming)
         question = f"{question}\n{step}" if question and step else question
         queries = self._queries(gathered, question, now)
         if queries or now.options is not None or wanted.policy.recalls:
