@@ -228,8 +228,11 @@ class World:
         manifest = context.manifest
         fates = fates_of(manifest)
         assert sum(manifest.sections.values()) == manifest.total <= manifest.budget
-        shown = sum(span.tokens for span in manifest.fates if span.fate in (Fate.IN, Fate.REDACTED))
-        assert shown == manifest.sections["verbatim"], (manifest.fates, manifest.sections)
+        shown = sum(span.tokens for span in manifest.fates if span.fate in (Fate.IN, Fate.REDACTED, Fate.SHORTENED))
+        assert shown == manifest.sections["verbatim"] + manifest.sections.get("rules", 0), (
+            manifest.fates,
+            manifest.sections,
+        )
         assert_whole(to, context.messages)
         if not manifest.request.incoming:
             self.check_newest(head, log, fates, to)
@@ -324,6 +327,8 @@ class World:
         for row in (rows[one] for one in fired):
             first = row.start if row.base is None else max(row.start, ends[row.base] + 1)
             assert head.view_start <= row.start <= row.end < head.next_seq
+            if json.loads(row.spec).get("within_turn"):
+                continue  # it redacts single results, which takes no group apart
             after = next((one for one in live if one.seq > row.end), None)
             assert after is None or after.message.opens_turn, "what is kept begins with a user message"
             inside = {call: one.seq for one in live if first <= one.seq <= row.end for call in one.message.calls}

@@ -273,7 +273,15 @@ class _Fitting:
 
     def needed(self) -> int:
         """What all takes that is shown in any case."""
-        return sum(self.request.fixed().values()) + self._cost(self.must)
+        return sum(self.request.fixed().values()) + self._cost(self.must) + self._opening()
+
+    def _opening(self) -> int:
+        """The tokens of what the API demands before the first of the groups that are shown in any case."""
+        codec = self.request.codec
+        sent = (self._written(one, last=one is self.must[-1]) for one in self.must if one not in self.leading)
+        first = next((one.items[0] for one in sent if one.items), None)
+        opening = None if first is None else codec.opening(first)
+        return 0 if opening is None else codec.tokens(opening, self.request.counter)
 
     def _takes(self, part: _Beside, shown: Collection[_Beside]) -> int | None:
         """The tokens of a part beside those that are shown; None where the request has no such part."""
@@ -513,6 +521,7 @@ class _Fitting:
     def _cut(self) -> Fitted:
         """The context where not all fits that is to be in it: what the user said is cut, but not below as much as the
         first message would have; then the newest results; then what the user said further."""
+        del self.asked[:-1]
         said = [one.members[0] for one in self.asked if one.first < self.head.next_seq or one not in self.newest]
         newest_ones = self.newest if self.request.lasting else []
         results = [one for group in newest_ones for one in group.members if one.message.answers]
@@ -565,7 +574,7 @@ class _Fitting:
             "the incoming message" if request.incoming else "the newest message": self._cost(self.newest),
             "what the user said in this turn": self._cost([one for one in self.asked if one not in self.newest]),
         }
-        needed = fixed["framing"] + sum(takes.values())
+        needed = fixed["framing"] + sum(takes.values()) + self._opening()
         by = needed - request.room
         listed = ", ".join(f"{name} {tokens:,}" for name, tokens in takes.items() if tokens)
         reserve = f" of which {request.reserve} are reserved for the answer" if request.reserve else ""
