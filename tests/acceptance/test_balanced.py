@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Conversation, Memory, Message, assistant, balanced, user
 from hitherto.core.digests.digest import Needs, Status
-from hitherto.core.policy.span import Fate
+from hitherto.core.policy.span import Fate, Reason
 from hitherto.providers.extractive import Extractive
 from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
@@ -162,8 +162,10 @@ async def test_now_add_vat_to_that_function(store: Store, rounds_between: int) -
 @settings(max_examples=examples(10))
 @given(st.integers(1, 60), st.integers(60, 3_000), st.integers(0, 400), st.booleans())
 @example(rounds=57, budget=461, words=107, modeled=True)  # the digest leaves the newest turn no room
+@example(rounds=1, budget=60, words=12, modeled=False)  # nor does the first message
 async def test_whatever_the_sizes(rounds: int, budget: int, words: int, modeled: bool) -> None:
-    """Within the budget, every message with one fate, and the newest turn where it fits beside the digest."""
+    """Within the budget, every message with one fate, and the newest turn where it fits beside the first message and
+    the digest."""
     model = Scripted(then=says_each) if modeled else Extractive()
     async with hitherto.open("memory:", model=model, budget=budget, **ONE_TRY) as memory:
         chat = memory.conversation("c", scope=SCOPE)
@@ -176,4 +178,5 @@ async def test_whatever_the_sizes(rounds: int, budget: int, words: int, modeled:
         (newest,) = (await chat.messages())[-1:]
         fate, sections = context.manifest.fates[-1].fate, context.manifest.sections
         beside = sum(sections[name] for name in ("framing", "digest", "incoming"))
+        beside += sum(one.tokens for one in context.manifest.fates if one.reason is Reason.BEGINNING)
         assert fate in (Fate.IN, Fate.RECALLED) or beside + newest.tokens > budget
