@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from hitherto.core.context.request import ContextRequest
 from hitherto.errors import BudgetExceeded, InvalidBudget
 from hitherto.integrations.openai_agents import within_budget
-from hitherto.integrations.openai_agents.fit import fit_items, fixed_tokens
+from hitherto.integrations.openai_agents.fit import fit_items, tools_tokens
 from hitherto.tokens import counter_for
 from hitherto.wire import codec
 from tests.integrations.planner import calls, says
@@ -43,50 +44,63 @@ def gave(id: str, text: str) -> Item:
     return {"type": "function_call_output", "call_id": id, "output": text}
 
 
+def within(room: int) -> ContextRequest:
+    """A request with room for so many tokens of items."""
+    budget = room + RESPONSES.framing
+    return ContextRequest(incoming=(), instructions=None, budget=budget, reserve=0, counter=COUNTER, codec=RESPONSES)
+
+
 def test_what_fits_stays_as_it_is() -> None:
-    items = [asks("a"), *called("1"), gave("1", "b"), answers("c"), asks("d")]
-    assert fit_items(items, size(items), COUNTER) == items
+    items = [asks("a"), *called("1"), gave("1", "b"), answers("c"), gave("9", "its call is elsewhere"), asks("d")]
+    left = fit_items(items, within(size(items)))
+    assert all(one is item for one, item in zip(left, items, strict=True))
 
 
 def test_what_goes_first() -> None:
-    """What came before the question, then results of the calls since, then those calls, then the newest results."""
+    """As in a context: what came before the question, then older calls since, then how it began, then the newest
+    results are cut."""
     long = "word " * 200
-    system, before = {"role": "system", "content": "The digest."}, [asks(long), answers(long)]
+    rules, before = {"role": "system", "content": "The digest."}, [asks("To begin with."), asks(long), answers(long)]
     loop = [*called("1"), gave("1", long), *called("2"), gave("2", long)]
     newest = [*called("3", "4"), gave("3", long * 2), gave("4", "short")]
-    items = [system, *before, asks("And now?"), *loop, *newest]
+    items = [rules, *before, asks("And now?"), *loop, *newest]
+    first = [rules, before[0], asks("And now?")]
 
-    left = fit_items(items, size(items) - 1, COUNTER)
-    assert left == [system, before[1], asks("And now?"), *loop, *newest]
-    left = fit_items(items, size([system, asks("And now?"), *loop, *newest]) - 1, COUNTER)
-    assert left == [asks("And now?"), *loop, *newest], "the digest goes last of what came before"
-    redacted = [loop[0], gave("1", "⟦removed: look⟧"), *loop[2:]]
-    left = fit_items(items, size([asks("And now?"), *loop, *newest]) - 1, COUNTER)
-    assert left == [asks("And now?"), *redacted, *newest]
-    redacted[3] = gave("2", "⟦removed: look⟧")
-    left = fit_items(items, size([asks("And now?"), *redacted, *newest]), COUNTER)
-    assert left == [asks("And now?"), *redacted, *newest]
-    left = fit_items(items, size([asks("And now?"), *redacted, *newest]) - 1, COUNTER)
-    assert left == [asks("And now?"), *redacted[2:], *newest]
-    left = fit_items(items, size([asks("And now?"), *newest]) - 1, COUNTER)
-    assert [one.get("call_id") for one in left] == [None, "3", "4", "3", "4"]
-    assert left[-1] == newest[-1]
+    assert fit_items(items, within(size(items) - 1)) == [*first, *loop, *newest]
+    assert fit_items(items, within(size([*first, *loop, *newest]) - 1)) == [*first, *loop[2:], *newest]
+    assert fit_items(items, within(size([*first, *loop[2:], *newest]) - 1)) == [*first, *newest]
+    assert fit_items(items, within(size([*first, *newest]) - 1)) == [rules, asks("And now?"), *newest]
+    *left, cut, short = fit_items(items, within(size([rules, asks("And now?"), *newest]) - 1))
+    assert [*left, short] == [rules, asks("And now?"), *newest[:2], newest[3]]
+    assert "characters left out" in cut["output"]
 
 
 def test_the_newest_results_are_cut_and_say_so() -> None:
-    items = [asks("And now?"), *called("1", "2"), gave("1", "x" * 100_000), gave("2", "short")]
-    left = fit_items(items, 200, COUNTER)
-    assert size(left) <= 200
-    assert left[:3] == items[:3]
-    assert left[-1] == items[-1]
-    assert left[-2]["output"].startswith("xxxx")
-    assert left[-2]["output"].endswith(" characters⟧")
+    items = [asks("And now?"), *called("1", "2"), gave("1", "x" * 100_000 + "y"), gave("2", "short")]
+    left = fit_items(items, within(200))
+    assert 150 < size(left) <= 200
+    assert [*left[:3], left[4]] == [*items[:3], items[4]]
+    cut = left[3]["output"]
+    assert cut.startswith("xxxx")
+    assert " characters left out⟧" in cut
+    assert cut.endswith("xy")
 
 
 def test_a_question_that_does_not_fit() -> None:
+    """It is not cut, but where it is what calls were made for."""
+    question = asks("word " * 100)
     with pytest.raises(BudgetExceeded, match="raise the budget") as found:
-        fit_items([answers("b"), asks("word " * 100)], 50, COUNTER)
-    assert found.value.over_by > 0
+        fit_items([answers("b"), question], within(50))
+    assert found.value.over_by == size([question]) - 50
+    loop = [*called("1"), gave("1", "short")]
+    cut, *left = fit_items([question, *loop], within(size([question, *loop]) - 1))
+    assert "characters left out" in cut["content"]
+    assert left == loop
+
+
+def test_results_of_calls_that_the_api_keeps_are_not_left_out() -> None:
+    with pytest.raises(BudgetExceeded, match="the calls that they answer are not among the items"):
+        fit_items([gave("1", "word " * 100), gave("2", "short")], within(50))
 
 
 TEXTS = st.sampled_from(["", "short", "word " * 30, "語" * 40])
@@ -109,20 +123,23 @@ def histories(draw: st.DrawFn) -> list[Item]:
 @given(items=histories(), share=st.floats(0, 1.1))
 def test_any_history_fits_with_its_groups_whole(items: list[Item], share: float) -> None:
     room = int(size(items) * share)
-    question = next(item for item in reversed(items) if item.get("role") == "user")
+    at = max(at for at, item in enumerate(items) if item.get("role") == "user")
+    answered = "output" not in items[-1] and at < len(items) - 1
     try:
-        left = fit_items(items, room, COUNTER)
+        left = fit_items(items, within(room))
     except BudgetExceeded:
-        newest = items[items.index(question) :]
-        short = [{**one, "output": ""} if "output" in one else one for one in newest]
-        assert room < size(short) + 40 * len(short)
+        newest = [items[-1]] if answered else items[at:]
+        bare = [{**one, "output": ""} if "output" in one else one for one in newest]
+        assert room < size(bare) + 60 * len(newest)
         return
     assert size(left) <= room
-    assert question in left
+    said = [one["content"] for one in left if one.get("role") == "user"]
+    whole = answered or said[-1] == items[at]["content"]
+    assert whole or ("characters left out" in said[0] and len(said) == 1), "cut where nothing older is left"
     made = [one["call_id"] for one in left if one.get("type") == "function_call"]
     given_back = [one["call_id"] for one in left if "output" in one]
     assert sorted(made) == sorted(given_back)
-    places = [items.index(one) for one in left if "output" not in one]
+    places = [items.index(one) for one in left if one in items and "output" not in one]
     assert places == sorted(places)
     if room >= size(items):
         assert left == items
@@ -159,7 +176,7 @@ class Forecast(BaseModel):
 
 async def test_the_form_of_the_answer_counts() -> None:
     agents = [Agent(name="a", output_type=form) for form in (None, str, Forecast, AgentOutputSchema(Forecast))]
-    plain, text, *formed = [await fixed_tokens(agent, "Be brief.", None, COUNTER) for agent in agents]
+    plain, text, *formed = [await tools_tokens(agent, None, COUNTER) for agent in agents]
     assert plain == text < min(formed)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -13,18 +13,18 @@ from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool
 from agents.run import CallModelData, ModelInputData
 
 from hitherto.core.context.budget import TokenCounter, checked_budget
-from hitherto.core.log.group import Group, groups, newest
-from hitherto.core.log.message import RESPONSES, Logged, Message, Payload, Role, Sums
-from hitherto.core.policy.parts import placeholder
+from hitherto.core.context.fit import Gathered, fit
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.log.head import empty
+from hitherto.core.log.message import RESPONSES, Logged, Message, Payload, Sums
+from hitherto.core.log.tail import ending
+from hitherto.core.policy.presets import none
+from hitherto.core.policy.view import view
 from hitherto.errors import BudgetExceeded
 from hitherto.tokens import CANONICAL, counter_for
 from hitherto.wire import codec
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_RESPONSES = codec(RESPONSES)
-
-_LONGEST_TOKEN = 128
-"""Characters: the longest run of blanks that one token stands for."""
 
 Filter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
 
@@ -34,23 +34,28 @@ def within_budget(budget: int, *, model: str | None = None, reserve: int = 0) ->
     tokens, instructions and tools included, with `reserve` tokens kept free for the answer. Tokens are counted as
     `model` does, by default with o200k_base; the tools that an endpoint runs itself count by their names.
 
-    Where all fits, nothing changes, but for halves of characters, which become U+FFFD. Where it does not, what came
-    before the newest user message goes first, the oldest groups first; system messages go last. Then, of the calls
-    since that message, all but the newest get placeholders for their results, then go. Then the newest results are cut,
-    the longest first, and say so. A call and its results stay together; the log keeps everything. Raises InvalidBudget
-    for unusable numbers; the filter BudgetExceeded where the user's message and the newest calls do not fit beside
-    instructions and tools.
+    Where all fits, nothing changes, but for halves of characters, which become U+FFFD. Where it does not, it is cut as
+    a context of these items would be: see `hitherto.core.context.fit`. A call and its results stay together, and a
+    result whose call is not among the items is left out; the log keeps everything. Raises InvalidBudget for unusable
+    numbers; the filter BudgetExceeded where what must be there does not fit.
     """
     budget, reserve = checked_budget(budget, reserve)
     counter = counter_for(model or CANONICAL)
 
     async def fitted(data: CallModelData[Any]) -> ModelInputData:
-        found = data.model_data
-        taken = _RESPONSES.framing + await fixed_tokens(data.agent, found.instructions, data.context, counter)
-        room = budget - reserve - taken
+        given = data.model_data
+        request = ContextRequest(
+            incoming=(),
+            instructions=given.instructions or None,
+            budget=budget,
+            reserve=reserve,
+            counter=counter,
+            codec=codec(RESPONSES),
+            tools_tokens=await tools_tokens(data.agent, data.context, counter),
+        )
         # In a thread: counting a megabyte takes a while.
-        items = await asyncio.to_thread(fit_items, cast("list[Payload]", found.input), room, counter)
-        return ModelInputData(input=_sendable(items), instructions=_sendable(found.instructions))
+        items = await asyncio.to_thread(fit_items, cast("list[Payload]", given.input), request)
+        return ModelInputData(input=_sendable(items), instructions=_sendable(given.instructions))
 
     return fitted
 
@@ -62,117 +67,46 @@ def _sendable(value: Any) -> Any:
     return value if sendable == text else json.loads(sendable)
 
 
-def fit_items(items: Sequence[Payload], room: int, counter: TokenCounter) -> list[Payload]:
-    """The items of a request, as `within_budget` leaves them in `room` tokens. Raises BudgetExceeded."""
-    costs = [_RESPONSES.tokens(item, counter) for item in items]
-    if sum(costs) <= room:
+def fit_items(items: Sequence[Payload], request: ContextRequest) -> list[Payload]:
+    """The items of a request, as `within_budget` leaves them: `request` has what is sent beside them. Raises
+    BudgetExceeded."""
+    costs = [request.codec.tokens(item, request.counter) for item in items]
+    over = sum(costs) + sum(request.fixed().values()) - request.room
+    if over <= 0:
         return list(items)
-    return _Fit(items, costs, room, counter).items()
+    messages = [request.codec.read(item) for item in items]
+    # Of the log even what the user said would be cut.
+    incoming = [one for one in messages[-1:] if one.opens_turn]
+    log = _gathered(messages[: len(messages) - len(incoming)], costs)
+    made = fit(replace(request, incoming=tuple(incoming)), log)
+    left: list[Payload] = request.codec.request(system=made.system, items=made.items, tools=())["input"]
+    if not left:
+        raise BudgetExceeded(
+            f"the results are {over:,} tokens more than the budget of {request.budget:,} leaves, and the calls that "
+            f"they answer are not among the items, so none may be left out; raise the budget by at least {over:,}",
+            over_by=over,
+        )
+    return left
 
 
-class _Fit:
-    """The items of one request while they are cut. `shown` are the messages that are left, by their place."""
-
-    def __init__(self, items: Sequence[Payload], costs: Sequence[int], room: int, counter: TokenCounter) -> None:
-        self._given, self._room, self._counter = items, room, counter
-        self._read = [_RESPONSES.read(item) for item in items]
-        logged = [
-            Logged(seq=at, message=one, tokens=cost, sums=Sums(), rev=0, created_at=_LONG_AGO)
-            for at, (one, cost) in enumerate(zip(self._read, costs, strict=True))
-        ]
-        self._groups = groups(logged)
-        self._shown: dict[int, Message] = dict(enumerate(self._read))
-        self._costs = dict(enumerate(costs))
-        self._asked = max((at for at, one in enumerate(self._read) if one.opens_turn), default=0)
-
-    def items(self) -> list[Payload]:
-        last = newest(self._groups)
-        before = [one for one in self._groups if one.last < self._asked]
-        since = [one for one in self._groups if one.first > self._asked and one is not last]
-        for group in sorted(before, key=_instructs):
-            if self._fits():
-                break
-            self._drop(group)
-        for group in since:
-            if self._fits():
-                break
-            self._redact(group, lambda tool, _: placeholder(tool))
-        for group in since:
-            if self._fits():
-                break
-            self._drop(group)
-        if not self._fits() and last is not None:
-            self._cut(last)
-        if not self._fits():
-            over = self._size() - self._room
-            raise BudgetExceeded(
-                f"the newest messages take {over:,} tokens more than the run's budget leaves beside instructions and "
-                "tools; raise the budget, or send less",
-                over_by=over,
-            )
-        return [self._item(at) for at in sorted(self._shown)]
-
-    def _size(self) -> int:
-        return sum(self._costs.values())
-
-    def _fits(self) -> bool:
-        return self._size() <= self._room
-
-    def _drop(self, group: Group) -> None:
-        for one in group.members:
-            del self._shown[one.seq], self._costs[one.seq]
-
-    def _redact(self, group: Group, replacement: Callable[[str, str], str | None]) -> None:
-        called = {
-            call: tool
-            for one in group.members
-            for call, tool in zip(one.message.calls, one.message.tools, strict=False)
-        }
-        for one in group.members:
-            tools = tuple(called.get(call, "tool") for call in one.message.answers)
-            message = dataclasses.replace(one.message, tools=tools) if tools else one.message
-            made = _RESPONSES.redacted(message, replacement, calls=False)
-            self._shown[one.seq] = made
-            self._costs[one.seq] = _RESPONSES.tokens(made.payload, self._counter)
-
-    def _cut(self, group: Group) -> None:
-        """Cut the results of the newest calls to as many characters each as fit."""
-        shortest, longest = 0, max((len(one.message.text) for one in group.members if one.message.answers), default=0)
-        longest = min(longest, _LONGEST_TOKEN * max(self._room, 0))
-        while shortest < longest:
-            middle = (shortest + longest + 1) // 2
-            self._redact(group, lambda _, text, most=middle: shortened(text, most))
-            if self._fits():
-                shortest = middle
-            else:
-                longest = middle - 1
-        self._redact(group, lambda _, text: shortened(text, shortest))
-
-    def _item(self, at: int) -> Payload:
-        """The item as it was given, unless it was changed: the SDK may have fields in it that no API has."""
-        message = self._shown[at]
-        return self._given[at] if message is self._read[at] else message.payload
+def _gathered(messages: Sequence[Message], costs: Sequence[int]) -> Gathered:
+    """The messages, which take `costs` in their order, as a log that has nothing else."""
+    sums, logged = Sums(), list[Logged]()
+    for seq, (one, cost) in enumerate(zip(messages, costs, strict=False)):
+        sums = sums.after(one, cost)
+        logged.append(Logged(seq=seq, message=one, tokens=cost, sums=sums, rev=0, created_at=_LONG_AGO))
+    head = ending(replace(empty(_LONG_AGO), next_seq=len(logged), sums=sums), logged)
+    return Gathered(view=view(none(), head), head=head, messages=logged)
 
 
-def shortened(text: str, most: int) -> str | None:
-    """The first `most` characters, and how many are left out; None if the text is not longer."""
-    return None if len(text) <= most else f"{text[:most]}…\n⟦cut: {len(text) - most:,} characters⟧"
-
-
-def _instructs(group: Group) -> tuple[bool, int]:
-    return group.members[0].message.role is Role.SYSTEM, group.first
-
-
-async def fixed_tokens(agent: Agent[Any], instructions: str | None, context: Any, counter: TokenCounter) -> int:
-    """The tokens of what is sent beside the items: instructions, tools and the form of the answer."""
+async def tools_tokens(agent: Agent[Any], context: Any, counter: TokenCounter) -> int:
+    """The tokens of the tools and of the form of the answer."""
     wrapper = RunContextWrapper(context=context)
     tools: list[Mapping[str, Any]] = [schema_of(one) for one in await agent.get_all_tools(wrapper)]
     for one in agent.handoffs:
         to = one if isinstance(one, Handoff) else handoff(one)
         tools.append(_function(to.tool_name, to.tool_description, to.input_json_schema))
-    tokens = _RESPONSES.tools_tokens(tools, counter) if tools else 0
-    if instructions:
-        tokens += _RESPONSES.system_tokens(instructions, counter)
+    tokens = codec(RESPONSES).tools_tokens(tools, counter) if tools else 0
     output = agent.output_type
     if output is not None and output is not str:
         is_schema = isinstance(output, AgentOutputSchemaBase)
