@@ -68,6 +68,15 @@ async def test_each_request_of_a_turn_is_kept_and_only_so_many(memory: Memory) -
     assert await chat.contexts() == kept, "what is looked at later is not kept"
 
 
+async def test_items_of_which_none_fits_count_as_none(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("word " * 1_000))
+    assert await chat.items(budget=100, sent=True) == []
+    (kept,) = await chat.contexts()
+    assert {name: tokens for name, tokens in kept.manifest.sections.items() if tokens} == {"framing": 3}
+    assert kept.manifest.total == 3
+
+
 async def test_instructions_and_tools_are_stored_once(database: str) -> None:
     async with (
         hitherto.open(database, keep_contexts=9) as memory,

@@ -253,6 +253,14 @@ class _Fitting:
         return sorted({*self.leading, *self.asked, *self.newest}, key=attrgetter("first"))
 
     def fitted(self) -> Fitted:
+        made = self._whole()
+        if made is None and not self.request.lasting:
+            self.newest = []
+            made = self._whole()
+        return self._cut() if made is None else made
+
+    def _whole(self) -> Fitted | None:
+        """The context with nothing cut; None where what is to be in it does not fit."""
         request, needed = self.request, self.needed()
         parts: list[_Beside] = []
         for part in _Beside:
@@ -260,9 +268,7 @@ class _Fitting:
             if takes is not None and needed + takes <= request.room:
                 needed += takes
                 parts.append(part)
-        while (made := self._with(parts)) is None:
-            if not parts:
-                return self._cut()
+        while (made := self._with(parts)) is None and parts:
             parts.pop()
         return made
 
@@ -523,8 +529,7 @@ class _Fitting:
         first message would have; then the newest results; then what the user said further."""
         del self.asked[:-1]
         said = [one.members[0] for one in self.asked if one.first < self.head.next_seq or one not in self.newest]
-        newest_ones = self.newest if self.request.lasting else []
-        results = [one for group in newest_ones for one in group.members if one.message.answers]
+        results = [one for group in self.newest for one in group.members if one.message.answers]
         for some, least in ((said, FIRST_MESSAGE), (results, _LEAST), (said, _LEAST)):
             if not some:
                 continue

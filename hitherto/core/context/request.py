@@ -102,7 +102,8 @@ class ContextRequest:
     incoming ones. `tools_text` are the tool schemas as JSON, `tools_tokens` is what they cost. Where the budget cuts,
     `recall_tokens` are set aside for recalled content and `facts_room` for facts that stand ahead: so the cut does not
     depend on what was chosen this time. `cache_breakpoints` is whether the request has them. Without `lasting`, what is
-    always there otherwise is not, and nothing is shortened: only the newest messages are shown, as they are.
+    always there otherwise is not, and nothing is shortened: only the newest messages are shown, as they are, and where
+    the newest group does not fit, none.
     """
 
     incoming: tuple[Message, ...]

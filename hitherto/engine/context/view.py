@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hitherto.aside import aside
 from hitherto.core.context.blocks import with_digest
@@ -27,8 +27,6 @@ from hitherto.errors import BudgetExceeded
 from hitherto.logs import logger
 
 log = logger("hitherto.session")
-
-_STAND_IN = plain_message(Role.SYSTEM, "")
 
 _UNLIMITED = 2**40
 """Tokens: more than any conversation has."""
@@ -149,28 +147,21 @@ async def items_within(
     request = _request(_UNLIMITED if budget is None else budget, handle, model)
     try:
         made = await _context(request, handle, policy, at)
-    except BudgetExceeded as error:
-        if at is None:
-            log.warning(
-                "The newest items take %d tokens more than the session's budget of %d; the model is shown none of them",
-                error.over_by,
-                budget,
-                tenant=handle.scope.tenant,
-                conversation=handle.id,
-            )
-        try:
-            # A context has the incoming message or the newest group in it: here an empty message that is left out.
-            made = await _context(replace(request, incoming=(_STAND_IN,)), handle, policy, at)
-        except BudgetExceeded:
-            return [], None
-        items = _items(made)[:-1]
-    else:
-        items = _items(made)
-        if not any(span.reason is Reason.BUDGET for span in made.manifest.fates):
-            views = ViewBuilder(handle)
-            whole = await views.items(wire=RESPONSES, policy=policy, model=model, limit=None, at=made.manifest.rev)
-            # What stands for messages that were all retracted is left out without a trace in the fates.
-            items = whole if request.codec.framing + request.cost(whole) <= request.budget else items
+    except BudgetExceeded:
+        return [], None  # what every request takes is more
+    items, reasons = _items(made), {span.reason for span in made.manifest.fates}
+    if Reason.BUDGET not in reasons:
+        views = ViewBuilder(handle)
+        whole = await views.items(wire=RESPONSES, policy=policy, model=model, limit=None, at=made.manifest.rev)
+        # What stands for messages that were all retracted is left out without a trace in the fates.
+        items = whole if request.codec.framing + request.cost(whole) <= request.budget else items
+    elif at is None and reasons.isdisjoint((Reason.VERBATIM, Reason.REDACTED)):
+        log.warning(
+            "The newest items take more than the session's budget of %d tokens; the model is shown none of them",
+            budget,
+            tenant=handle.scope.tenant,
+            conversation=handle.id,
+        )
     shown = items if limit is None else items[max(len(items) - limit, 0) :]
     manifest = _limited(made.manifest, request, shown) if len(shown) < len(items) else made.manifest
     return shown, _manifest(manifest, shown, SavedItems(budget=budget, limit=limit, model=model))
