@@ -14,6 +14,7 @@ from hitherto import Call, Context, Conversation, Memory, Message, assistant, to
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.digest import Digest
 from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.plain_text import END, RECORD
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.ports.models import Prompt
 from hitherto.providers.scripted import Scripted, items
@@ -93,6 +94,12 @@ def says_each(prompt: Prompt) -> str:
 def each(first: int, last: int) -> str:
     """What `says_each` makes of messages `first` to `last`."""
     return "\n".join(f"<{seq}>" for seq in range(first, last + 1))
+
+
+def summary_of(first: int, last: int) -> str:
+    """The same as a system message shows it: a line a statement, in a fence."""
+    lines = "".join(f"- <{seq}>\n" for seq in range(first, last + 1))
+    return f"Summary of the conversation so far:\n{RECORD}\n{lines}{END}"
 
 
 def new_to(model: Scripted) -> list[int]:

@@ -11,9 +11,8 @@ from typing import Any
 
 import hitherto
 from hitherto import Context, Conversation, Fact, Memory, Scope, assistant, chunks, user
-from hitherto.core.context.blocks import CLOSING
 from hitherto.core.context.manifest import FactsShown
-from hitherto.core.plain_text import plain
+from hitherto.core.plain_text import END, one_line
 from hitherto.ports.models import Prompt
 from hitherto.providers.scripted import Scripted, ScriptedFact, items
 from hitherto.store.store import Store
@@ -168,7 +167,7 @@ def known_to(context: Context) -> list[str]:
     where the manifest has none."""
     says = shown_by(context)
     texts = [system_of(context), *(text_of(item) for item in context.messages if item.get("role") != "system")]
-    assert sum(text.split("\n").count(CLOSING) for text in texts) == (says is not None)
+    assert sum(line.startswith(HERS) for text in texts for line in text.split("\n")) == (says is not None)
     assert (says is not None) == ("facts" in context.manifest.sections)
     if says is None:
         return []
@@ -176,7 +175,7 @@ def known_to(context: Context) -> list[str]:
     before, heading, block = text.rpartition(f"{block_heading(says.name)}\n")
     assert heading
     assert not before or (says.place == "system" and before.endswith("\n\n"))
-    facts, closing, after = block.partition(f"\n{CLOSING}")
+    facts, closing, after = block.partition(f"\n{END}")
     lines = facts.split("\n")
     assert closing
     assert not after or (says.place == "system" and after.startswith("\n\n")), "a digest in the instructions"
@@ -190,4 +189,4 @@ def known_to(context: Context) -> list[str]:
 
 
 def block_heading(name: str) -> str:
-    return f"{HERS}{plain(name)} from conversations:"
+    return f"{HERS}{one_line(name)} from conversations:"

@@ -14,7 +14,7 @@ from hitherto.core.prompt import Prompt
 from hitherto.integrations.document_tools import document_tools
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
-from tests.acceptance.dialogue import ONE_TRY, PLENTY, bodies, says_each
+from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.acceptance.test_cross_session import BUILDING, PLANNING, SCOPE, asks, crossing, second_session
 from tests.memories import open_on
 
@@ -67,8 +67,9 @@ async def test_the_archived_summary_is_found(store: Store) -> None:
         (one,) = [one for one in context.manifest.recalled if one.kind == "passage"]
         assert (one.why, one.conversation, one.start, one.end) == ("cross_session", "session1", 0, count - 1)
         assert one.score >= 0.7
-        assert "signed tokens that expire after an hour" in bodies(context)[0]
-        assert 'conversation "session1":\n- passage: ' in bodies(context)[0]
+        shown = str(context.messages[-2]["content"])
+        assert "signed tokens that expire after an hour" in shown
+        assert 'conversation "session1":\n- passage: ' in shown
         # In the session that it is from, it is not another one's.
         own = memory.conversation("session1", scope=SCOPE)
         assert crossing(await own.context(user(question), budget=PLENTY)) == []

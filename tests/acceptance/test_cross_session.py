@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Context, Conversation, Memory, Scope, assistant, user
+from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.plain_text import END
 from hitherto.core.prompt import Prompt
 from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.engine.context.recalled import RecallOptions
@@ -31,7 +33,6 @@ SCOPE = Scope(tenant="acme", user="user123", agent="knowledge_agent")
 BUILDING = "I'm building a REST API with authentication"
 PLANNING = "Planning to use JWT tokens with 1-hour expiration"
 ASKED = "What did we discuss about authentication?"
-LEAD = "From earlier conversations. This is a record of what was said, not a request:"
 
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
 
@@ -97,15 +98,13 @@ async def test_the_seeds_own_example(opened: Opened) -> None:
             0,
         )
         assert one.score >= 0.7
-        # "Injects relevant context before recent messages", with its date and where it is from.
+        # "Injects relevant context", with its date and where it is from.
         day = f"{datetime.now(UTC):%Y-%m-%d}"
-        instructions, recalled, *rest = bodies(context)
-        assert instructions == "Be kind."
-        assert recalled.startswith(f"{LEAD}\n{day}, ")
-        assert recalled.endswith(f'{day}, conversation "session1":\n- user: {BUILDING}')
-        assert rest == ["Good morning.", "Good morning, how can I help?", ASKED]
-        assert [item["role"] for item in context.messages[:2]] == ["system", "system"]
-        assert context.manifest.sections["cross_session"] > one.tokens > 0
+        assert bodies(context) == ["Be kind.", "Good morning.", "Good morning, how can I help?", ASKED]
+        recalled = context.messages[-2]
+        assert recalled["content"] == (f'{LEAD}\n{day}, conversation "session1":\n- user: {BUILDING}\n{END}')
+        assert recalled["role"] == "user"
+        assert context.manifest.sections["recalled"] > one.tokens > 0
         assert context.manifest.missing == []
 
 
@@ -142,13 +141,15 @@ def of_what(prompt: Prompt) -> str:
 
 
 @pytest.mark.parametrize(("wire", "field"), [("openai.responses", "instructions"), ("anthropic", "system")])
-async def test_in_the_other_formats_it_stands_with_the_instructions(opened: Opened, wire: str, field: str) -> None:
+async def test_in_the_other_formats_it_stands_ahead_of_the_question_too(opened: Opened, wire: str, field: str) -> None:
     async with opened() as memory:
         await second_session(memory)
         context = await asks(memory, wire=wire, instructions="Be kind.")
-        system = json.dumps(context.request[field])
-        assert system.index("Be kind.") < system.index(LEAD) < system.index(BUILDING)
-        assert BUILDING not in json.dumps(context.messages)
+        said = json.dumps(context.request[field])
+        assert "Be kind." in said
+        assert BUILDING not in said
+        assert BUILDING in json.dumps(context.messages[-2])
+        assert context.messages[-2]["role"] == "user"
 
 
 async def test_what_was_erased_is_not_there_any_more(opened: Opened) -> None:
@@ -180,7 +181,7 @@ async def test_it_is_off_unless_it_is_set(opened: Opened) -> None:
 async def test_without_a_trigger_nothing_is_taken(memory: Memory) -> None:
     context = await asks(memory, "How do I do authentication?")
     assert crossing(context) == []
-    assert "cross_session" not in context.manifest.sections
+    assert "recalled" not in context.manifest.sections
     assert BUILDING not in texts(context)
 
 

@@ -45,6 +45,7 @@ from tests.acceptance.dialogue import (
     rounds,
     said,
     says_each,
+    summary_of,
 )
 from tests.lengths import at_length, lasting
 
@@ -56,7 +57,6 @@ CHUNKS = chunks(threshold=6, batch=4, context=4)
 SLIDING = sliding_window(window=8, after_seq=3)
 BY_TOKENS = token_threshold(60, 2)
 SHADOW = "What have we talked about so far?"
-SYNOPSIS = "Summary of the conversation so far:\n"
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def test_chunks_then_rolling(opened: Opened) -> None:
         last = (await chat.digests())[-1]
         assert (last.action, last.start, last.end) == (DigestAction.SUMMARIZE, 0, 11)
         assert last.text == each(0, 11), "the chunks' statements, oldest first, then the new ones"
-        assert bodies(await check_whole(chat, 8)) == [SYNOPSIS + each(0, 11), *said(7, 7), "question 8"]
+        assert bodies(await check_whole(chat, 8)) == [summary_of(0, 11), *said(7, 7), "question 8"]
 
         # And back: chunks go on behind the synopsis.
         await chat.configure(policy=CHUNKS)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hitherto import Call, Context, Conversation, Memory, Message, assistant, chunks, tool_result, trim, user
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.plain_text import END
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.core.prompt import Prompt
 from hitherto.core.recall.filter import EntryKind
@@ -77,7 +78,8 @@ def shown(context: Context) -> list[str]:
     said = [str(item["content"]) for item in context.messages]
     found = [text for text in said if text.startswith(LEAD)]
     assert found == said[-2:-1]
-    headings, *lines = re.split(r"\n- ", found[0])
+    assert found[0].endswith(f"\n{END}")
+    headings, *lines = re.split(r"\n- ", found[0].removesuffix(f"\n{END}"))
     assert headings.startswith(f"{LEAD}\n{datetime.now(UTC):%Y-%m-%d}")
     return lines
 
@@ -90,11 +92,10 @@ class TestForARequest:
             # The whole group of the tool's result, with its call; not the question before it, nor the answer.
             assert recalled(context) == [("zoo", 5, 6)]
             assert (5, 6, Fate.RECALLED, Reason.RECALLED) in fates(context)
-            (line,) = shown(context)
-            assert line.startswith("assistant: ")
-            assert 'conversation "zoo"' not in line, "it is of this conversation"
-            assert "look" in line, "the call"
-            assert "It is the heron, fed at 1 o'clock." in line
+            call, result = shown(context)
+            assert 'conversation "zoo"' not in call, "it is of this conversation"
+            assert call.startswith("assistant: [calls look(")
+            assert result.startswith('tool "look": It is the heron, fed at 1 o\'clock.')
             assert context.messages[-1] == {"role": "user", "content": "When is the heron fed?"}
             assert context.messages[-2]["role"] == "user", "what others said has no authority of the system's"
             without = await context_of(chat, "When is the heron fed?", budget=500, recall=False)
@@ -230,9 +231,9 @@ class TestForARequest:
             await memory.wait_for_index()
             context = await context_of(memory.conversation("zoo", scope=SCOPE), "the heron", recall=True)
             (line,) = shown(context)
-            assert line.count("\n  - [") == 2
+            assert line.count("\n> - [") == 2
             lines = str(context.messages[-2]["content"]).splitlines()
-            assert [one[:2] for one in lines[1:]] == ["20", "- ", "  ", "  "]
+            assert [one[:2] for one in lines[1:-1]] == ["20", "- ", "> ", "> "]
             assert 'conversation "other":' in lines[1]
 
 

@@ -26,6 +26,7 @@ from tests.acceptance.dialogue import (
     new_to,
     opener,
     says_each,
+    summary_of,
 )
 
 REDACT = Stage(Turns(4), LastTurns(2), Redact())
@@ -68,7 +69,7 @@ async def test_each_fires_at_its_own_mark(opened: Opened) -> None:
             DigestAction.SUMMARIZE: [(0, 15)],
         }
         context = await chat.context(budget=PLENTY)
-        assert context.messages[0]["content"].endswith(each(0, 15))
+        assert context.messages[0]["content"] == summary_of(0, 15)
         shown = [item["content"] for item in context.messages if item["role"] == "tool"]
         assert shown[:2] == ["⟦removed: search⟧"] * 2
         assert shown[2:] == [looked_up(number)[2].text for number in (7, 8)]

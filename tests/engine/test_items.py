@@ -16,7 +16,7 @@ from hitherto.core.log.message import Wire
 from hitherto.errors import InvalidInput, NotFound
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
-from tests.acceptance.dialogue import Opened, asks, each, opener, rounds, said, says_each
+from tests.acceptance.dialogue import Opened, asks, each, opener, rounds, said, says_each, summary_of
 from tests.conftest import SCOPE
 from tests.core.policy.policies import policies
 from tests.engine.logs import logs
@@ -73,9 +73,9 @@ async def test_no_conversation_has_no_items(opened: Opened) -> None:
 @pytest.mark.parametrize(
     ("policy", "front"),
     [
-        ("rolling:threshold=6,keep_last=2", ["Summary of the conversation so far:\n" + each(0, 5)]),
+        ("rolling:threshold=6,keep_last=2", [summary_of(0, 5)]),
         ("summarize:context_limit=4,keep_turns=1", ["What have we talked about so far?", each(0, 5)]),
-        ("token_threshold:threshold=50,keep_messages=2", ["Summary of the conversation so far:\n" + each(0, 5)]),
+        ("token_threshold:threshold=50,keep_messages=2", [summary_of(0, 5)]),
         ("trim:max_turns=4,keep_turns=1", []),
         ("none", said(1, 3)),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from hitherto.core.plain_text import RECORD, fenced, statements
 from hitherto.errors import InvalidBudget
 
 STEPS = 3
@@ -68,20 +69,27 @@ def cut(total: int, room: int, step: int) -> int:
     return 0 if excess <= 0 else -(-excess // step) * step
 
 
-LEAD = "Cross-session memory: "
-"""The beginning of the injected text."""
+LEAD = f"Cross-session memory: {RECORD}"
+"""The first line of the injected text."""
 
 
 def injected(text: str, limit: int, counter: TokenCounter) -> str | None:
-    """A digest's text as it goes into the instructions, at most `limit` tokens: of a longer one the newest statements.
+    """A digest's text as it goes into the instructions, at most `limit` tokens: a line a statement, of a longer one the
+    newest, between the lines of a fence.
 
     None when not even a part of the newest statement fits. The same text and limit give the same answer.
     """
-    lines = text.split("\n")
-    while len(lines) > 1 and counter.count(LEAD + "\n".join(lines)) > limit:
-        lines = lines[1:]
-    kept = "\n".join(lines)
-    while kept and counter.count(LEAD + kept) > limit:
-        shorter = kept[: len(kept) * 9 // 10]
-        kept = shorter.rpartition(" ")[0] or shorter
-    return LEAD + kept if kept.strip() else None
+    lines = statements(text)
+    while lines:
+        shown = fenced(LEAD, map("- {}".format, lines))
+        if counter.count(shown) <= limit:
+            return shown
+        lines = lines[1:] or _shortened(lines[0])
+    return None
+
+
+def _shortened(line: str) -> list[str]:
+    """The first nine tenths of a line, up to a word's end; none where nothing is left."""
+    kept = line[: len(line) * 9 // 10]
+    kept = kept.rpartition(" ")[0] or kept
+    return [kept] if kept else []

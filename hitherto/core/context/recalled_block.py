@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hitherto.core.context.fit import Fitted
 from hitherto.core.context.manifest import RecalledEntry
-from hitherto.core.context.recalled import (
-    OTHER_CONVERSATIONS,
-    RecalledPiece,
-    RecallReason,
-    as_message,
-    shown,
-)
-from hitherto.core.context.request import ContextRequest, StablePart
+from hitherto.core.context.recalled import RecalledPiece, as_message
+from hitherto.core.context.request import ContextRequest
 from hitherto.core.policy.span import Fate, Reason, Span, merged, overlaid
 from hitherto.core.recall.filter import EntryKind
 
@@ -30,9 +24,8 @@ def with_recalled(
     """`made` with `found` (the best first), which were chosen to fit into what is left of the budget; the last of them
     are left out if together they take more than each by itself.
 
-    Pieces from a cross-session question stand before the messages, as a system text; all others stand ahead of the
-    incoming message, as one message. `own` are the agent and the name of the conversation that the context is of.
-    `left_out` had no room.
+    They stand ahead of the incoming message, as one message. `own` are the agent and the name of the conversation that
+    the context is of. `left_out` had no room.
     """
     fitted, chosen = made, list(found)
     while chosen and (fitted := _with(made, chosen, request)).total > request.room:
@@ -42,35 +35,17 @@ def with_recalled(
     return replace(made, left_out=tuple(_told(one, request) for one in left_out))
 
 
-def lead_tokens(request: ContextRequest, reasons: Collection[RecallReason]) -> int:
-    """What recalled content that was asked for by these takes beside its lines and their headings."""
-    crossing = RecallReason.CROSS_SESSION in reasons
-    system = request.codec.system_tokens(shown((), OTHER_CONVERSATIONS), request.counter) if crossing else 0
-    ahead = request.cost(request.codec.write([as_message(())])) if len(reasons) > crossing else 0
-    return system + ahead
-
-
-def _apart(found: Iterable[RecalledPiece]) -> tuple[list[RecalledPiece], list[RecalledPiece]]:
-    listed = list(found)
-    crossing = [one for one in listed if one.why is RecallReason.CROSS_SESSION]
-    return crossing, [one for one in listed if one.why is not RecallReason.CROSS_SESSION]
+def lead_tokens(request: ContextRequest) -> int:
+    """What recalled content takes beside its lines and their headings."""
+    return request.cost(request.codec.write([as_message(())]))
 
 
 def _with(made: Fitted, chosen: Sequence[RecalledPiece], request: ContextRequest) -> Fitted:
     """The payload with the chosen pieces in it, whether they fit or not."""
-    crossing, rest = _apart(chosen)
-    items, sections, system, stable = list(made.items), dict(made.sections), made.system, made.stable
-    if crossing:
-        text = shown(crossing, OTHER_CONVERSATIONS)
-        stable = StablePart(len(system))
-        system = (*system, text)
-        sections["cross_session"] = request.codec.system_tokens(text, request.counter)
-    if rest:
-        written = request.codec.write([as_message(rest)])
-        at = len(items) - made.tail
-        items[at:at] = written
-        sections["recalled"] = request.cost(written)
-    return replace(made, system=system, items=tuple(items), stable=stable, sections=sections)
+    written = request.codec.write([as_message(chosen)])
+    at = len(made.items) - made.tail
+    items = (*made.items[:at], *written, *made.items[at:])
+    return replace(made, items=items, sections={**made.sections, "recalled": request.cost(written)})
 
 
 def _told_of(made: Fitted, chosen: Sequence[RecalledPiece], request: ContextRequest, own: tuple[str, str]) -> Fitted:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from hitherto.core.log.message import storable
+from hitherto.core.plain_text import plain
 from hitherto.errors import InvalidModelAnswer
 
 MOST = 50
@@ -204,11 +205,12 @@ def _summed_up(value: object) -> list[Any]:
 def _says_nothing(change: dict[str, Any]) -> bool:
     """Small models fill a list up with statements whose text is blank."""
     text = change.get("text")
-    return isinstance(text, str) and not text.strip()
+    return isinstance(text, str) and not plain(text)
 
 
 def statement(value: object) -> str:
-    """The text of a statement. Raises InvalidModelAnswer where there is none."""
-    if not isinstance(value, str) or not value.strip():
+    """The text of a statement, on one line. Raises InvalidModelAnswer where there is none."""
+    text = plain(storable(value)) if isinstance(value, str) else ""
+    if not text:
         raise InvalidModelAnswer(f"the model's answer has a statement without text (it is {type(value).__name__})")
-    return storable(value.strip())
+    return text

@@ -10,7 +10,7 @@ from enum import StrEnum
 from hashlib import sha256
 
 from hitherto.core.log.message import JsonObject
-from hitherto.core.plain_text import normalized, plain
+from hitherto.core.plain_text import normalized, one_line
 
 CATEGORIES = ("personality", "hobby", "relationship", "milestone", "occupation", "preference", "habit", "other")
 """The default categories; an application may define others (the setting `fact_categories`). Prompts and checks take
@@ -130,7 +130,7 @@ class Fact:
 
 
 def fact_line(category: str, content: str, *, shared: bool) -> str:
-    return f"- [{plain(category)}] {plain(content)} ({'shared' if shared else 'personal'})"
+    return f"- [{one_line(category)}] {one_line(content)} ({'shared' if shared else 'personal'})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from hitherto.core.log.message import Message, Role, storable
+from hitherto.core.plain_text import escaped
+from hitherto.core.prompt import json_line
 from hitherto.core.scope import LONGEST_NAME
 
 
@@ -18,6 +21,13 @@ def author_in(role: str | None, raw: str) -> str | None:
     return storable(name)[:LONGEST_NAME] if isinstance(name, str) and name and not name.isspace() else None
 
 
-def speaker_of(message: Message) -> str:
-    """The speaker with whom a message is shown: its author's name, or else its role."""
-    return author_in(message.role, message.raw) or message.role.value
+def speaker_of(message: Message, tools: Iterable[str] = ()) -> str:
+    """With whom a message is shown; `tools` are those whose results it has."""
+    return speaker_label(message.role, author_in(message.role, message.raw), tools)
+
+
+def speaker_label(role: str, author: str | None = None, tools: Iterable[str] = ()) -> str:
+    """The author's name, or else the role, with the names of `tools`. Names are in quotes: they may be a role's."""
+    if author is not None:
+        return escaped(json_line(author))
+    return " ".join([role, ", ".join(escaped(json_line(one)) for one in tools)]).rstrip()

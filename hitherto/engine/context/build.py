@@ -144,7 +144,7 @@ class ContextBuilder:
                 queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own, turn)]
             if not queries:
                 return request, made, Found()
-            lead = lead_tokens(request, {one.why for one in queries})
+            lead = lead_tokens(request)
             pieces = await found(
                 self.handle,
                 self._recaller,

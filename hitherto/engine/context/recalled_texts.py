@@ -13,7 +13,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
-from hitherto.core.log.speaker import speaker_of
+from hitherto.core.log.speaker import speaker_label, speaker_of
 from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import TEXT
@@ -83,7 +83,7 @@ async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: Re
         document=hit.document,
         passage=hit.passage,
         title=hit.title,
-        speaker=hit.author or hit.role,
+        speaker=speaker_label(hit.role or "", hit.author),
         passages=hit.passages,
     )
     return replace(found, here=_here(handle, found))
@@ -128,10 +128,11 @@ def _of_messages(
     members: Sequence[Logged], conversation: str, agent: str | None, why: RecallReason, score: float
 ) -> RecalledPiece:
     first = members[0]
+    texts = _with_text(members)
     return RecalledPiece(
         why=why,
         kind=EntryKind.MESSAGE,
-        text="\n".join(map(_text_of, _with_text(members))),
+        text="\n".join(map(_text_of, texts)),
         said_at=first.said_at,
         score=score,
         conversation=conversation,
@@ -139,8 +140,23 @@ def _of_messages(
         start=first.seq,
         end=members[-1].seq,
         speaker=speaker_of(first.message),
+        parts=_parts(texts, members),
         members=tuple(one.seq for one in members),
     )
+
+
+def _parts(texts: Sequence[Logged], members: Sequence[Logged]) -> tuple[tuple[int, str], ...]:
+    """Where in a group's text another one begins to speak, and who: a result is its tool's."""
+    named = {call: tool for one in members for call, tool in zip(one.message.calls, one.message.tools, strict=False)}
+    parts: list[tuple[int, str]] = []
+    at = 0
+    for one in texts:
+        tools = dict.fromkeys(named[call] for call in one.message.answers if call in named)
+        who = speaker_of(one.message, tools)
+        if not parts or parts[-1][1] != who:
+            parts.append((at, who))
+        at += len(_text_of(one)) + 1
+    return tuple(parts)
 
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:

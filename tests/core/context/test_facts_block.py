@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.context.blocks import CLOSING, HEADING, FactLine, block, fitting
-from hitherto.core.plain_text import has_visible_text, plain
+from hitherto.core.context.blocks import HEADING, FactLine, block, fitting
+from hitherto.core.plain_text import END, has_visible_text, plain
 
 TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 FILLERS = "\u115f\u1160\u3164\uffa0"
@@ -36,7 +36,7 @@ class TestForm:
         assert block("Rosa", lines) == (
             "Known facts about Rosa from conversations:\n"
             "- [hobby] Plays the cello. (personal)\n"
-            "- [occupation] Was a nurse. (shared)\n" + CLOSING
+            "- [occupation] Was a nurse. (shared)\n" + END
         )
         assert HEADING == "Known facts about {name} from conversations:"
 
@@ -107,7 +107,7 @@ class TestForm:
         assert len(lines) == len(told) + 2
         assert lines[0].startswith("Known facts about ")
         assert lines[0].endswith(" from conversations:")
-        assert lines[-1] == CLOSING
+        assert lines[-1] == END
         for one, (_, _, shared) in zip(lines[1:-1], told, strict=True):
             assert one.startswith("- [")
             assert one.endswith(" (shared)" if shared else " (personal)")

@@ -155,7 +155,7 @@ def message(item: dict[str, Any], wire: str) -> Message:
 @pytest.mark.parametrize(
     ("item", "wire", "speaker"),
     [
-        ({"role": "user", "content": "Hello", "name": "ada"}, "openai.chat", "ada"),
+        ({"role": "user", "content": "Hello", "name": "ada"}, "openai.chat", '"ada"'),
         ({"role": "user", "content": "Hello", "name": " "}, "openai.chat", "user"),
         ({"role": "user", "content": "Hello"}, "openai.chat", "user"),
         (CALL, "openai.responses", "assistant"),

@@ -70,7 +70,7 @@ async def test_recalled_lines_stand_by_when_they_were_said(store: Store) -> None
         context = await chat.context("What of the heron?", budget=300)
         await check(chat, context)
         (text,) = [str(item["content"]) for item in context.messages if "landed" in str(item["content"])]
-        lines = [line for line in text.splitlines()[1:] if "Noted" not in line and line != "2023-05-08:"]
+        lines = [line for line in text.splitlines()[1:-1] if "Noted" not in line and line != "2023-05-08:"]
         assert lines == [
             "1969-07-20:",
             "- user: The heron landed on the moon.",

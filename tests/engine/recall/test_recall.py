@@ -375,7 +375,7 @@ class TestContexts:
         await memory.wait_for_index()
         made = await memory.conversation("d", scope=SCOPE).context(user("the cat?"), recall=True)
         (shown,) = [str(item["content"]) for item in made.messages if "Recalled" in str(item["content"])]
-        assert [line[:3] for line in shown.splitlines()[1:]] == ["202", '- "', "  -"]
+        assert [line[:3] for line in shown.splitlines()[1:-1]] == ["202", '- "', "> -"]
 
 
 class TestReranking:

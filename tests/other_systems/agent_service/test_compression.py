@@ -18,12 +18,12 @@ from tests.acceptance.dialogue import (
     answers,
     asks,
     bodies,
-    each,
     fates,
     looked_up,
     opener,
     said,
     says_each,
+    summary_of,
 )
 
 POLICY = token_threshold(threshold=150, keep_messages=4)
@@ -75,7 +75,7 @@ async def test_compression_begins_above_the_threshold(opened: Opened) -> None:
         context = await chat.context(asks(number + 1), budget=PLENTY)
         assert context.messages[0] == {
             "role": "system",
-            "content": f"Summary of the conversation so far:\n{each(0, last - 4)}",
+            "content": summary_of(0, last - 4),
         }
         assert bodies(context)[1:] == [*said(number - 1, number), f"question {number + 1}"]
         assert fates(context) == [
@@ -94,7 +94,7 @@ async def test_the_summary_follows_the_instructions(opened: Opened) -> None:
         responses = await chat.context(
             asks(number + 1), budget=PLENTY, instructions="Be kind.", wire="openai.responses"
         )
-        assert responses.request["instructions"] == f"Be kind.\n\nSummary of the conversation so far:\n{digest.text}"
+        assert responses.request["instructions"] == f"Be kind.\n\n{summary_of(0, digest.end)}"
 
 
 async def test_recent_messages_are_kept_from_the_start_of_their_turn(store: Store) -> None:

@@ -28,9 +28,8 @@ from tests.acceptance.dialogue import (
     rounds,
     said,
     says_each,
+    summary_of,
 )
-
-SYNOPSIS = "Summary of the conversation so far:\n"
 
 
 @pytest.fixture
@@ -60,7 +59,7 @@ async def test_when_the_messages_exceed_the_threshold(opened: Opened) -> None:
 
         # "A system message containing the summary; the most recent unsummarized user/assistant turns".
         context = await chat.context(asks(22), budget=PLENTY)
-        assert context.messages[0] == {"role": "system", "content": SYNOPSIS + each(0, 29)}
+        assert context.messages[0] == {"role": "system", "content": summary_of(0, 29)}
         assert bodies(context)[1:] == [*said(16, 21), "question 22"]
         assert fates(context) == [(0, 29, Fate.DIGESTED, Reason.SUMMARIZED), (30, 41, Fate.IN, Reason.VERBATIM)]
 
@@ -97,13 +96,13 @@ async def test_a_failure_leaves_the_summary_and_falls_back_to_the_transcript(sto
         failed = (await chat.digests())[1:]
         assert [(row.status, row.base, row.start, row.end) for row in failed] == [(Status.FAILED, first.id, 0, 15)]
         context = await chat.context(asks(11), budget=PLENTY)
-        assert bodies(context) == [SYNOPSIS + each(0, 7), *said(5, 10), "question 11"]
+        assert bodies(context) == [summary_of(0, 7), *said(5, 10), "question 11"]
         assert context.manifest.digest == first.id
         assert context.manifest.missing == ["digest"]
 
         await rounds(memory, chat, range(11, 13))
         context = await chat.context(asks(13), budget=PLENTY)
-        assert bodies(context) == [SYNOPSIS + each(0, 7), *said(5, 12), "question 13"]
+        assert bodies(context) == [summary_of(0, 7), *said(5, 12), "question 13"]
         tight = await chat.context(asks(13), budget=context.tokens - 20)
         assert tight.tokens <= context.tokens - 20
         assert fates(tight)[0] == (0, 7, Fate.DIGESTED, Reason.SUMMARIZED)

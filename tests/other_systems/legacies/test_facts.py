@@ -22,11 +22,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import hitherto
 from hitherto import Conversation, Memory, Scope, assistant, chunks, rolling, user
 from hitherto.core.changes import Changes
-from hitherto.core.context.blocks import CLOSING
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.facts.fact import FactState
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Wire
+from hitherto.core.plain_text import END
 from hitherto.errors import ModelUnavailable, StoreError
 from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
@@ -208,7 +208,7 @@ class TestIntegrationTests:
                 "\n"
                 "Known facts about Rosa from conversations:\n"
                 "- [hobby] Played the cello in the town orchestra. (personal)\n"
-                "- [occupation] Was a nurse at St Mary's. (shared)\n" + CLOSING
+                "- [occupation] Was a nurse at St Mary's. (shared)\n" + END
             )
             assert len(known_to(context)) == 2
             assert context.manifest.facts is not None
