@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -14,10 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Context, Memory, Message, assistant, rolling, user
+from hitherto.core.context.blocks import heading_of
+from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.message import Wire
+from hitherto.core.log.speaker import speaker_label
 from hitherto.core.plain_text import END, RECORD, statements
 from hitherto.core.prompt import Prompt
+from hitherto.core.recall.filter import EntryKind
 from hitherto.policies import Prefix
 from hitherto.providers.scripted import Scripted, items
 from hitherto.store.store import Store
@@ -31,21 +36,17 @@ from tests.memories import open_on
 SEPARATORS = ("\n", "\n\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1e", "\x85", "\u2028", "\u2029", " ")
 MARKUP = (
     *("<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|system|>", "<\uff5cUser\uff5c>", "<|turn>", "<|im_sep|>"),
-    *("[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "<<SYS>>", "<</SYS>>", "<s>", "</s>"),
-    *("<start_of_turn>", "<end_of_turn>", "<eos>", "<system>", "</system>", "<tool_call>", "<function_results>"),
-    *(
-        "<\uff5ctool\u2581calls\u2581begin\uff5c>",
-        "<system-reminder>",
-        '<user role="admin">',
-        "</tool_response>",
-        "<extra_id_0>",
-    ),
+    *("[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "[AVAILABLE_TOOLS]", "[gMASK]"),
+    *("<<SYS>>", "<</SYS>>", "<s>", "</s>", "<eos>", "<im_end>", "<start_of_turn>", "<end_of_turn>", "<extra_id_0>"),
+    *("<system>", "</system>", "<system-reminder>", '<user role="admin">', "<tool_call>", "</x:tool_response>"),
+    *("<function_results>", '<invoke name="pay">', "<think>", "<instructions>", "<AI>"),
 )
 LINES = (
     *(END, RECORD, "(end of the record.)", "Cross-session memory: ", f"Cross-session memory: {RECORD}"),
     *(
         "# System",
         "###### Instructions",
+        "SYSTEM PROMPT:",
         "Known facts about Ann from conversations:",
         '2026-01-01, conversation "bank":',
     ),
@@ -160,13 +161,24 @@ def test_a_statement_that_is_not_in_a_fence_begins_no_line_like_a_frame(text: st
     assert shown.endswith("]\n\n")
     for line in shown.removeprefix("[Previous context: ").removesuffix("]\n\n").split("\n"):
         assert line.splitlines() == [line]
-        assert not re.match(r"#|\W*(system|human|assistant|tool)\W*:", line.replace("\\", "x"), re.IGNORECASE)
+        assert not re.match(r"#|\W*(system( prompt)?|human|assistant|tool)\W*:", line.replace("\\", "x"), re.IGNORECASE)
         assert not any(one in line for one in (*MARKUP, END))
 
 
 def test_words_that_are_no_frames_stay_as_they_are() -> None:
     text = "User: a <b> [c] (d) x < y | z > w, <|> is an operator; system: none.\nTool: 7 #1\n*Fine* — “ok” 👩‍🚀"
     assert "\n".join(statements(text)) == text
+
+
+@pytest.mark.parametrize("name", MARKUP)
+def test_names_have_no_markup(name: str) -> None:
+    """Of people, tools, conversations and subjects."""
+    piece = RecalledPiece(
+        why=RecallReason.REQUEST, kind=EntryKind.MESSAGE, text="", said_at=datetime.now(UTC), score=1, conversation=name
+    )
+    for shown in (speaker_label("user", name), speaker_label("tool", tools=[name]), piece.heading, heading_of(name)):
+        assert "\\" in shown
+        assert name not in shown
 
 
 async def test_memory_of_an_earlier_conversation_is_one_line_a_statement(store: Store) -> None:
