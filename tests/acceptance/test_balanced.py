@@ -3,6 +3,7 @@ and what bears on the question recalled."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hitherto
-from hitherto import Conversation, Memory, Message, assistant, balanced, user
+from hitherto import Call, Conversation, Memory, Message, assistant, balanced, tool_result, user
+from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.digest import Needs, Status
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.providers.extractive import Extractive
@@ -44,7 +46,7 @@ async def filled(memory: Memory, *messages: Message, name: str = "c") -> Convers
     return chat
 
 
-async def context_of(chat: Conversation, question: str, **options: Any) -> hitherto.Context:
+async def context_of(chat: Conversation, question: str | Message, **options: Any) -> hitherto.Context:
     context = await chat.context(question, **options)
     await check(chat, context)
     return context
@@ -135,6 +137,31 @@ async def test_from_this_conversation_only(store: Store) -> None:
         there = await context_of(chat, asked, recall=True)
         assert "other" in {one.conversation for one in there.manifest.recalled}
         assert (await context_of(chat, asked, recall=False)).manifest.recalled == []
+
+
+def step(number: int) -> tuple[Message, Message]:
+    """A call and its result, of about 70 tokens."""
+    call = assistant(calls=[Call(id=f"call_{number}", name="read", arguments=json.dumps({"page": number}))])
+    return call, tool_result(f"call_{number}", f"Page {number}. {FILLER}{FILLER}")
+
+
+async def test_within_a_loop_what_is_recalled_stands_still(store: Store) -> None:
+    """While nothing is cut anew, the same bytes stand in the same place."""
+    async with open_on(store, budget=1_200) as memory:
+        chat = await filled(memory, *days(2), user("Read page 100."), *step(100), assistant("I see."), *days(30, 2))
+        incoming = user("Read the log of the harbor page by page, and say what happened on day 5.")
+        seen: list[tuple[int, list[tuple[int, Any]]]] = []
+        for number in range(24):
+            context = await context_of(chat, incoming)
+            blocks = [(at, one) for at, one in enumerate(context.messages) if str(one["content"]).startswith(LEAD)]
+            first = next(one.start for one in context.manifest.fates if one.reason is Reason.VERBATIM)
+            seen.append((first, blocks))
+            call, result = step(number)
+            await chat.append(incoming, call)
+            incoming = result
+        pairs = [*itertools.pairwise(seen)]
+        assert [one for one, after in pairs if one[0] == after[0] and one != after] == []
+        assert sum(one == after for one, after in pairs) > 12
 
 
 @pytest.mark.parametrize("rounds_between", [0, 40])

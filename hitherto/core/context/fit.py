@@ -11,9 +11,9 @@ results of tools in that group.
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 from operator import attrgetter
@@ -65,27 +65,30 @@ class Gathered:
     head: Head
     messages: Sequence[Logged]
 
-    def newest_said(self) -> list[Message]:
+    def newest_said(self) -> list[Logged]:
         """The newest user message: a list of one message, or an empty one."""
-        return [one.message for one in self.messages if one.message.opens_turn and not one.erased][-1:]
+        return [one for one in self.messages if one.message.opens_turn and not one.erased][-1:]
 
-    def newest_step(self, incoming: Sequence[Message]) -> str:
-        """What an agent with tools has just said, called and been given, of a long text the beginning; "" where nothing
-        that was read calls a tool."""
-        live = [one.message for one in self.messages if not one.erased]
+    def step(self, until: int, incoming: Sequence[Message]) -> str:
+        """What an agent with tools had said, called and been given last, before the message with the seq `until`; of a
+        long text the beginning. `incoming` go on where the log ends. "" where nothing that was read calls a tool."""
+        live = [one.message for one in self.messages if not one.erased and one.seq < until]
+        live += incoming[: max(until - self.head.next_seq, 0)]
         if not any(one.calls for one in live):
             return ""
-        spoken = next((one.text for one in reversed(live) if one.role is Role.ASSISTANT), "")
-        results = [one.text for one in incoming if one.answers]
-        return "\n".join(one[:_STEP] for one in (spoken, *results))
+        spoken = max((at for at, one in enumerate(live) if one.role is Role.ASSISTANT), default=len(live))
+        step = [one for one in live[spoken:] if one.answers or one.role is Role.ASSISTANT]
+        return "\n".join(one.text[:_STEP] for one in step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
     """A finished payload: system texts and items, tokens by section, and every message's fate. The last `tail` items
-    begin with the first that belongs to an incoming message; without any, with the newest group. `incoming` are the
-    fates of incoming messages that are not shown whole, with the seqs that they would have. `stable` is what comes
-    before the first that is chosen anew each time. `facts`, `digest` and `injection` say which of these are shown."""
+    begin with the newest user message while its turn is not finished, but with the first incoming message if that is
+    among them; without either, with the newest group. `incoming` are the fates of incoming messages that are not
+    shown whole, with the seqs that they would have. `stable` is what comes before the first that is chosen anew for the
+    next request. `moved` is the seq behind the message that moved the cut to where it is, None where nothing is cut.
+    `facts`, `digest` and `injection` say which of these are shown."""
 
     system: tuple[str | Payload, ...]
     items: tuple[Payload, ...]
@@ -97,6 +100,7 @@ class Fitted:
     injection: bool
     stable: StablePart
     tail: int = 0
+    moved: int | None = None
     recalled: tuple[RecalledEntry, ...] = ()
     left_out: tuple[RecalledEntry, ...] = ()
 
@@ -125,15 +129,6 @@ def read_from(view: View, head: Head, request: ContextRequest) -> int:
     begin, total = _extent(view, head)
     room = request.room - _taken(request)
     return begin + min(max(total - max(room, 0), 0), total)
-
-
-def shows_all(view: View, head: Head, request: ContextRequest) -> bool:
-    """Whether the budget has room for the whole conversation, none of it digested or dropped."""
-    if view.layout.start != head.view_start or view.layout.redactions:
-        return False
-    known = request.facts_tokens(injection=request.injected is not None)
-    taken = _taken(request) + request.injection() + max(known, request.facts_room)
-    return _extent(view, head)[1] <= request.room - taken
 
 
 def room_beside(gathered: Gathered, request: ContextRequest) -> int:
@@ -180,9 +175,9 @@ class _Written:
 
 @dataclass(slots=True)
 class _Sent:
-    """Groups as they are sent: the items, of which the last `tail` begin with the first that belongs to an incoming
-    message (without any: with the newest group), the system messages at the beginning and later ones that the API takes
-    nowhere else, and the tokens: what each group's messages of the log take, and all of a kind together."""
+    """Groups as they are sent: the items, of which the last `tail` are as in `Fitted`, the system messages at the
+    beginning and later ones that the API takes nowhere else, and the tokens: what each group's messages of the log
+    take, and all of a kind together."""
 
     items: list[Payload] = field(default_factory=list[Payload])
     rules: list[str | Payload] = field(default_factory=list[str | Payload])
@@ -247,6 +242,11 @@ class _Fitting:
                 one = self._written(group, last=group is self.usable[-1])
                 self.incoming += one.cost - one.own
         self.first = beginning(self.usable, view, head) if request.lasting else None
+
+    @property
+    def said(self) -> Group | None:
+        """The newest user message, where the assistant is at work on it."""
+        return self.asked[-1] if self.asked and self.asked[-1].first < self.head.next_seq else None
 
     @property
     def must(self) -> list[Group]:
@@ -317,10 +317,13 @@ class _Fitting:
         # Recalled content gives way first, but has its share once the budget cuts; and where it cuts does not depend on
         # how short a question is.
         spare = request.recall_tokens + max(request.budget // _QUESTION - self.incoming, 0)
+        moved: int | None = None
         if away:
-            away = cut(total, max(left - for_facts - spare, 0), step)
+            room = max(left - for_facts - spare, 0)
+            away = cut(total, room, step)
+            moved = self._moved(begin + room + away - step)
         floor = begin + min(away, total)
-        turn = self._newest_turn()
+        turn = self._newest_turn() if self.said is None else None
         while True:
             kept, more = self._kept(floor if turn is None else min(floor, turn), step)
             cuts = floor > begin and not (turn is not None and floor >= turn)
@@ -328,7 +331,7 @@ class _Fitting:
             reach = floor if turn is None else min(floor, turn)
             made = self._built(kept, parts, floor=reach, most=request.room - aside)
             if made is not None:
-                return made
+                return replace(made, moved=moved)
             if turn is not None and floor >= turn:
                 turn = None  # not even the newest turn fits by itself
             elif more:
@@ -336,8 +339,14 @@ class _Fitting:
             else:
                 return None
 
+    def _moved(self, place: int) -> int:
+        """The seq behind the group in which the running sum reached `place`."""
+        at = bisect_right(self.usable, place, key=self._before)
+        return self.usable[max(at - 1, 0)].last + 1
+
     def _newest_turn(self) -> int | None:
-        """The running sum of what is shown before the newest turn of the log; None if the view shows none."""
+        """The running sum of what is shown before the newest turn of the log, which is finished; None if the view shows
+        none."""
         for group in reversed(self.found):
             if group.first < self.head.next_seq and group.members[0].message.opens_turn:
                 place = before(group, self.view)
@@ -411,7 +420,7 @@ class _Fitting:
             digest=digest,
             injection=injection,
             tail=sent.tail,
-            stable=StablePart(len(system), at),
+            stable=StablePart(len(system), at if self.said is None else len(items)),
         )
 
     def _sent(self, kept: Sequence[Group]) -> _Sent:
@@ -427,7 +436,8 @@ class _Fitting:
             sent.costs[group.first] = own
             sent.incoming += cost - own
             # A result of an old call belongs to the call's group, which stands before others.
-            if begin is None and (group.last >= head.next_seq if request.incoming else group is kept[-1]):
+            new = group.last >= head.next_seq if request.incoming else group is kept[-1]
+            if begin is None and (new if self.said is None else group is self.said):
                 begin = len(sent.items)
             if group in self.leading:
                 sent.rules_tokens += own

@@ -45,7 +45,8 @@ def _with(made: Fitted, chosen: Sequence[RecalledPiece], request: ContextRequest
     written = request.codec.write([as_message(chosen)])
     at = len(made.items) - made.tail
     items = (*made.items[:at], *written, *made.items[at:])
-    return replace(made, items=items, sections={**made.sections, "recalled": request.cost(written)})
+    stable = made.stable if made.stable.items <= at else replace(made.stable, items=made.stable.items + len(written))
+    return replace(made, items=items, stable=stable, sections={**made.sections, "recalled": request.cost(written)})
 
 
 def _told_of(made: Fitted, chosen: Sequence[RecalledPiece], request: ContextRequest, own: tuple[str, str]) -> Fitted:

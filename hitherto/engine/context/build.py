@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from hitherto.aside import aside
-from hitherto.core.context.fit import Fitted, Gathered, beside_rules, fit, room_beside, shows_all
+from hitherto.core.context.fit import Fitted, Gathered, beside_rules, fit, room_beside
 from hitherto.core.context.manifest import FactsShown
 from hitherto.core.context.recalled_block import lead_tokens, with_recalled
 from hitherto.core.context.request import ContextRequest
@@ -41,6 +40,11 @@ _REPLY = 40
 
 _CHARACTERS = 4
 """Of a token, about."""
+
+_AT_WORK = 2.5
+"""So many times the share for recall is set aside where an agent works with tools."""
+
+_GONE = (Reason.CLEARED, Reason.ERASED, Reason.RETRACTED)
 
 
 async def fitted(request: ContextRequest, gathered: Gathered) -> Fitted:
@@ -112,51 +116,49 @@ class ContextBuilder:
     ) -> tuple[ContextRequest, Fitted, Found]:
         """The payload, the request it was made for, and what is to be recalled into it. What a search has loaded is
         held no longer than its turn."""
-        head, shown = gathered.head, gathered.view
-        # Where all is shown there is nothing to find, and no embedder to load.
+        # Whatever the question: what is cut must not depend on it.
+        said = question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
+        if self._queries(gathered, said, wanted) or wanted.options is not None or wanted.policy.recalls:
+            share = None if wanted.options is None else wanted.options.share
+            request = replace(request, recall_tokens=await self._set_aside(request, gathered, share))
+        made = await fitted(request, gathered)
         of_this = wanted.options is not None and not wanted.options.other_conversations
-        complete = of_this and await aside(request.size, shows_all, shown, head, request)
-        now = replace(wanted, options=None) if complete else wanted
-        # Where no incoming message is a user's, the newest one in the log is the question. What an agent does with
-        # that, or with a short reply ("Yes, please."), depends on where it stands.
-        said = question_of(request.incoming)
-        question = said or question_of(gathered.newest_said())
-        step = "" if len(said) >= _REPLY else gathered.newest_step(request.incoming)
-        question = f"{question}\n{step}" if question and step else question
-        queries = self._queries(gathered, question, now)
-        if queries or now.options is not None or wanted.policy.recalls:
-            # Whatever the question: what is cut must not depend on it.
-            share = None if now.options is None else now.options.share
-            request = replace(request, recall_tokens=self._set_aside(request, gathered, share))
+        if of_this and all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates):
+            wanted = replace(wanted, options=None)  # all is shown: there is nothing to find, and no embedder to load
+        question = self._question(request, gathered, made)
+        queries = self._queries(gathered, question, wanted)
+        if not queries:
+            return request, made, Found()
         async with self.handle.services.searches.late_turn() as turn:
-            begun = asyncio.ensure_future(load_searches(self._recaller, queries, turn)) if queries else None
-            try:
-                made = await fitted(request, gathered)
-            except BaseException:
-                if begun is not None:
-                    begun.cancel()
-                    await asyncio.wait([begun])  # the caller may close the memory next
-                raise
-            loaded = [] if begun is None else await begun
-            if complete and any(span.reason in (Reason.BUDGET, Reason.CALL_NOT_IN) for span in made.fates):
-                # The request's own tokenizer counted more than the log's.
-                own = self._queries(gathered, question, _Wanted(wanted.options, CrossSession(), none()))
-                queries, loaded = [*queries, *own], [*loaded, *await load_searches(self._recaller, own, turn)]
-            if not queries:
-                return request, made, Found()
+            loaded = await load_searches(self._recaller, queries, turn)
             lead = lead_tokens(request)
+            room = self._room_left(request, made)
+            # While an agent with tools is at work, its requests grow into what is left, and what is recalled stands
+            # still as long as the cut does.
+            room = min(room, request.recall_tokens) if gathered.head.sums.results else room
             pieces = await found(
                 self.handle,
                 self._recaller,
                 queries,
                 loaded,
                 visible=[span for span in made.fates if span.fate is Fate.IN],
-                room=self._room_left(request, made) - lead,
+                room=room - lead,
                 reserved=request.recall_tokens - lead,
                 count=request.counter.count,
                 missing=missing,
             )
             return request, made, pieces
+
+    def _question(self, request: ContextRequest, gathered: Gathered, made: Fitted) -> str:
+        """What to recall for: what the user said. What an agent does with a short reply ("Yes, please."), or when
+        things have moved on since, depends on where it stood: then."""
+        newest = gathered.newest_said()
+        said = question_of(request.incoming)
+        asked = gathered.head.next_seq if said or not newest else newest[0].seq
+        said = said or question_of([one.message for one in newest])
+        moved = 0 if made.moved is None else made.moved
+        step = gathered.step(max(moved, asked), request.incoming) if moved > asked or len(said) < _REPLY else ""
+        return f"{said}\n{step}" if said and step else said
 
     def _queries(self, gathered: Gathered, question: str, wanted: _Wanted) -> Sequence[RecallQuery]:
         """The recall queries of this context; empty where nothing is to be recalled."""
@@ -201,7 +203,7 @@ class ContextBuilder:
         every = all_of(self.handle, known, request, room)
         if every is not None or room <= 0:
             return every
-        said = question_of(request.incoming) or question_of(gathered.newest_said())
+        said = question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
         vector = None
         if known.codes is not None and said:
             vector = await self._recaller.vector(said, self.handle.scope)
@@ -241,10 +243,12 @@ class ContextBuilder:
         most = self.handle.services.settings.recall_max_tokens
         return request.room - made.total if most is None else min(request.room - made.total, most)
 
-    def _set_aside(self, request: ContextRequest, gathered: Gathered, share: float | None) -> int:
+    async def _set_aside(self, request: ContextRequest, gathered: Gathered, share: float | None) -> int:
         """The tokens that recalled content may take even where the budget cuts."""
-        part = self.handle.services.settings.recall_share if share is None else share
-        return max(int(beside_rules(request, gathered) * part), 0)
+        if share is None:
+            # Of old results a later step needs a name here and a number there.
+            share = self.handle.services.settings.recall_share * (_AT_WORK if gathered.head.sums.results else 1)
+        return max(int(await aside(request.size, beside_rules, request, gathered) * min(share, 1)), 0)
 
 
 @dataclass(frozen=True, slots=True)
