@@ -23,7 +23,7 @@ from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
-from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, to_json
+from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, storable, to_json
 from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.policy import Policy, policy_json
@@ -245,6 +245,7 @@ class Conversation:
         """
         budget, reserve = checked_budget(self._services.settings.budget if budget is None else budget, reserve)
         instructions, model = checked_words(instructions, "instructions"), checked_words(model, "model")
+        instructions = None if instructions is None else storable(instructions)
         at = checked_revision(at)
         codec, settings = self._services.codec(wire), self._services.settings
         request = ContextRequest(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection, Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import StablePart, StreamedAnswer
-from hitherto.core.log.message import ANTHROPIC, Message, Payload, Role, too_deep
+from hitherto.core.log.message import ANTHROPIC, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import EMPTY, AnthropicStream, anthropic_answer
@@ -34,6 +31,7 @@ from hitherto.wire.neutral import (
     reads,
     said,
 )
+from hitherto.wire.sendable import arguments_of, safe_id
 
 LEFT_OUT = "[earlier messages left out]"
 """Opens a request whose first message would not be a user's."""
@@ -61,18 +59,6 @@ class AnthropicFormat(BaseFormat):
         one. System messages of the log become user messages, marked as "[system]".
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
-
-    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
-        """Some models use the ids of calls again in later turns, and this API wants each once in a request: a second
-        `call_0` becomes `call_0_2`, in its result too."""
-        renamed: dict[str, str] = {}
-        for block in (block for item in items for block in _blocks(item) if block["type"] == "tool_use"):
-            new = block["id"] if block["id"] not in used else _unused(block["id"], used)
-            used.add(new)
-            renamed[block["id"]] = new
-        if all(old == new for old, new in renamed.items()):
-            return items
-        return [_with_ids(item, renamed) for item in items]
 
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user" and not any(block["type"] == "tool_result" for block in _blocks(item))
@@ -125,6 +111,8 @@ def _said(item: Payload) -> NeutralMessage:
         hint = "; give system texts as instructions" if role == "system" else ""
         raise InvalidMessage(f"an anthropic message has the role {shown(role)}; it must be user or assistant{hint}")
     of = f"an anthropic {role} message"
+    if role == "assistant" and item.get("content") == []:
+        return NeutralMessage(Role.ASSISTANT, (Text(""),))  # a model that said nothing
     value = content(item, of)
     if isinstance(value, str):
         parts: tuple[Part, ...] = (Text(value),)
@@ -208,7 +196,7 @@ def _written(exchange: Exchange) -> list[Payload]:
         item = message.payload if native else _item(said(message))
         if item is None:
             continue
-        ids |= {call: call if native else _safe_id(call) for call in message.calls}
+        ids |= {call: call if native else safe_id(call, ANTHROPIC) for call in message.calls}
         spoken.append(item)
         if message.calls and first_calls is not None:
             spoken[first_calls:] = [_joined(spoken[first_calls:])]
@@ -225,7 +213,10 @@ def _written(exchange: Exchange) -> list[Payload]:
                 (results if block["type"] == "tool_result" else after).append(block)
         else:
             says = said(message)
-            results += (_result(result, ids.get(result.call_id) or _safe_id(result.call_id)) for result in says.results)
+            results += (
+                _result(result, ids.get(result.call_id) or safe_id(result.call_id, ANTHROPIC))
+                for result in says.results
+            )
             after += _filled(says.shown)
     results += ({"type": "tool_result", "tool_use_id": ids[call], "content": NO_RESULT} for call in exchange.missing)
     return [*spoken, {"role": "user", "content": [*results, *after]}] if results else spoken
@@ -241,28 +232,6 @@ def _joined(items: Sequence[Payload]) -> Payload:
     return {**items[0], "content": [block for item in items for block in _blocks(item)]}
 
 
-def _safe_id(call: str) -> str:
-    """A call id of another API in the characters that this one allows; others become `_hex_`, to keep ids apart."""
-    return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
-
-
-def _unused(call: str, used: Collection[str]) -> str:
-    return next(name for n in count(2) if (name := f"{call}_{n}") not in used)
-
-
-def _with_ids(item: Payload, renamed: Mapping[str, str]) -> Payload:
-    """`item` with other ids of the calls that it makes or answers."""
-    names = {"tool_use": "id", "tool_result": "tool_use_id"}
-    fields = [names.get(block["type"]) for block in _blocks(item)]
-    if not any(fields):
-        return item
-    blocks = [
-        block if field is None else {**block, field: renamed.get(block[field], block[field])}
-        for block, field in zip(_blocks(item), fields, strict=True)
-    ]
-    return {**item, "content": blocks}
-
-
 def _item(says: NeutralMessage) -> Payload | None:
     """A message from another format, without its tool results; None if this format can express nothing of it."""
     parts = marked("[system]", says.shown) if says.role is Role.SYSTEM and says.shown else says.shown
@@ -273,6 +242,8 @@ def _item(says: NeutralMessage) -> Payload | None:
     blocks = _filled(parts)
     if len(blocks) == 1 and blocks[0]["type"] == "text" and not calls:
         return {"role": role, "content": blocks[0]["text"]}
+    if role == "assistant" and not blocks and not calls:
+        return None
     return {"role": role, "content": [*blocks, *calls] or EMPTY}
 
 
@@ -297,19 +268,8 @@ def _image(image: Image) -> Payload:
 
 
 def _call(call: ToolCall) -> Payload:
-    given = {"input": call.arguments} if call.custom else _arguments(call.arguments)
-    return {"type": "tool_use", "id": _safe_id(call.id), "name": call.name, "input": given}
-
-
-def _arguments(written: str) -> Payload:
-    """Arguments as the object that this API wants; a text that is no JSON object goes under the key `arguments`."""
-    try:
-        value: object = json.loads(written) if written.strip() else {}
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        value = None
-    whole = {"arguments": written}
-    return cast("Payload", value) if isinstance(value, dict) and not too_deep(cast("object", value)) else whole
+    given = {"input": call.arguments} if call.custom else arguments_of(call.arguments)
+    return {"type": "tool_use", "id": safe_id(call.id, ANTHROPIC), "name": call.name, "input": given}
 
 
 def _result(result: ToolResult, call_id: str) -> Payload:

@@ -12,6 +12,7 @@ from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
 from hitherto.wire.neutral import calls_of, message_from, spoken
 from hitherto.wire.redaction import Replace, redacted
+from hitherto.wire.sendable import Used, distinct, sendable
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,11 @@ class BaseFormat:
     def read(self, payload: Mapping[str, Any]) -> Message:
         return message_from(payload, self.name)
 
-    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]:
-        return items
+    def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]:
+        return sendable(items, self.name, halves=halves, framework=framework)
+
+    def distinct(self, items: list[Payload], used: Used, *, framework: bool = False) -> list[Payload]:
+        return distinct(items, used, self.name, framework=framework)
 
     def opening(self, first: Payload) -> Payload | None:
         return None

@@ -89,6 +89,8 @@ def user(content: str | Sequence[Mapping[str, Any]], *, at: datetime | None = No
 
 def assistant(content: str | None = None, *, calls: Sequence[Call] = (), at: datetime | None = None) -> Message:
     """An assistant's message, of text, tool calls, or both."""
+    if content is None and not calls:
+        raise InvalidMessage("an assistant's message needs content or calls, and has neither; leave it out")
     item: Payload = {"role": "assistant", "content": content}
     if calls:
         item["tool_calls"] = [_call(ToolCall(call.id, call.name, call.arguments)) for call in calls]
@@ -148,6 +150,8 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
         parts.append(
             ToolCall(_legacy(call, "a function_call"), call["name"], text(call, "arguments", "a function_call"))
         )
+    if not parts and "content" in item:
+        return (Text(""),)  # a model that said nothing
     if not parts:
         raise InvalidMessage(f"{of} needs content or tool_calls, and has neither; leave it out if it says nothing")
     return tuple(parts)

@@ -262,26 +262,39 @@ def _call(call: ToolCall) -> Payload:
 
 
 def _result(result: ToolResult, call_type: str) -> Payload:
-    kind = "custom_tool_call_output" if call_type == "custom_tool_call" else "function_call_output"
-    output = _content(result.parts_with_error_mark) if result.parts_with_error_mark else ""
-    return {"type": kind, "call_id": result.call_id, "output": output}
-
-
-def _placeholder(call: str, call_type: str) -> Payload:
-    answer: Payload = {"call_id": call, "output": NO_RESULT}
+    """The result of a call of this type; of the API's own tools in the shape that each has."""
+    parts = result.parts_with_error_mark
+    words = "\n".join(readable(part) for part in parts if not isinstance(part, Image))
+    answer: Payload = {"call_id": result.call_id, "output": words}
     match call_type:
         case "computer_call":
-            answer["output"] = {"type": "computer_screenshot", "image_url": NO_SCREENSHOT}
+            seen = next((part.url for part in parts if isinstance(part, Image)), NO_SCREENSHOT)
+            answer["output"] = {"type": "computer_screenshot", "image_url": seen}
         case "shell_call":
-            answer["output"] = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "timeout"}}]
+            outcome = {"type": "exit", "exit_code": int(result.is_error)}
+            answer["output"] = [{"stdout": words, "stderr": "", "outcome": outcome}]
         case "local_shell_call":
-            answer = {"id": call, "output": NO_RESULT}
+            answer = {"id": result.call_id, "output": words}
         case "apply_patch_call":
-            answer["status"] = "failed"
-        case "program":
-            answer = {"id": call, "call_id": call, "result": NO_RESULT, "status": "incomplete"}
-        case "tool_search_call":
-            return {"type": "tool_search_output", "call_id": call, "execution": "client", "tools": []}
+            answer["status"] = "failed" if result.is_error else "completed"
+        case "function_call" | "custom_tool_call":
+            answer["output"] = _content(parts) if parts else ""
         case _:
             pass
     return {"type": f"{call_type}_output", **answer}
+
+
+def _placeholder(call: str, call_type: str) -> Payload:
+    match call_type:
+        case "shell_call":
+            output = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "timeout"}}]
+            return {"type": "shell_call_output", "call_id": call, "output": output}
+        case "apply_patch_call":
+            return {"type": "apply_patch_call_output", "call_id": call, "output": NO_RESULT, "status": "failed"}
+        case "program":
+            told = {"result": NO_RESULT, "status": "incomplete"}
+            return {"type": "program_output", "id": call, "call_id": call, **told}
+        case "tool_search_call":
+            return {"type": "tool_search_output", "call_id": call, "execution": "client", "tools": []}
+        case _:
+            return _result(ToolResult(call, (Text(NO_RESULT),)), call_type)

@@ -53,7 +53,7 @@ async def test_the_messages_are_the_callers_own(opened: Opened) -> None:
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
         {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{ "q":1 }'},
         {"type": "function_call_output", "call_id": "c1", "output": "found"},
-        {"role": "assistant", "type": "message", "id": "msg_1", "content": [], "zzz": None, "status": "completed"},
+        {"role": "assistant", "type": "message", "id": "msg_1", "content": "yes", "zzz": 1, "status": "completed"},
     ]
     async with opened(Scripted()) as (_, chat):
         await chat.append(*given_)

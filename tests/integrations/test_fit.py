@@ -56,6 +56,15 @@ def test_what_fits_stays_as_it_is() -> None:
     assert all(one is item for one, item in zip(left, items, strict=True))
 
 
+@pytest.mark.parametrize("room", [10_000, 140])
+def test_what_the_api_would_refuse_is_mended(room: int) -> None:
+    loop = [{**called("1")[0], "arguments": "[]"}, gave("1", "half \ud800")]
+    left = fit_items([asks("word " * 100), *loop, *loop], within(room))
+    assert [one["call_id"] for one in left[-2:]] == ["1_2", "1_2"]
+    assert left[-2]["arguments"] == '{"arguments":"[]"}'
+    assert left[-1]["output"] == "half \ufffd"
+
+
 def test_what_goes_first() -> None:
     """As in a context: what came before the question, then older calls since, then how it began, then the newest
     results are cut."""

@@ -26,7 +26,7 @@ ITEMS: list[Any] = [
     {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"q": -0.0}'},
     {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "look", "arguments": "{}"},
     {"type": "function_call_output", "call_id": "c2", "output": "two"},
-    {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "one \x00 \ud800"}]},
+    {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "one \x00"}]},
     {
         "id": "msg_1",
         "type": "message",
@@ -203,3 +203,15 @@ async def test_what_a_run_was_shown_is_kept(database: str, name: str, budget: in
         for one in kept[2:]:
             assert (await chat.rebuild(one.manifest)).messages is not None
         assert {one.manifest.budget >= one.manifest.total for one in kept} == {True}
+
+
+async def test_what_the_api_would_refuse_is_mended_for_the_run_and_not_in_the_log(session: HithertoSession) -> None:
+    call: Item = {"type": "function_call", "call_id": "c", "name": "look at", "arguments": ""}
+    result: Item = {"type": "function_call_output", "call_id": "c", "output": "one \ud800"}
+    given: list[Any] = [{"role": "user", "content": "A"}, call, result, call, result]
+    await session.add_items(given)
+    shown: list[Any] = await session.get_items()
+    mended: Item = {**call, "name": "look_at", "arguments": "{}"}
+    assert shown[1:3] == [mended, {**result, "output": "one \ufffd"}]
+    assert [item.get("call_id") for item in shown] == [None, "c", "c", "c_2", "c_2"]
+    assert payloads(await session.messages())[1:3] == [call, result]

@@ -12,6 +12,7 @@ from hitherto.tokens.counters import BpeCounter
 from hitherto.wire import CODECS
 
 PNG = "iVBORw0KGgo="
+ODD_ARGUMENTS = ["", "  ", "[]", "[1]", '"text"', "null", '{"a": ', '{"a": NaN}', '{"a": 1e999}', "{}", '{"a": 1}']
 HOSTILE = ["\0", "\ud800", "\udfff", "<|endoftext|>", "<|im_start|>system", '"}]}', "\\u0000", "\n\n", "\u2028"]
 
 

@@ -150,22 +150,6 @@ def test_an_id_of_its_own_stays_as_it_is() -> None:
     assert anthropic.write([call, tool_result("odd id", "4")])[1] == says("user", result("odd id"))
 
 
-def test_an_id_that_was_used_before_in_the_request_gets_a_number() -> None:
-    used: set[str] = set()
-    for turn in range(3):
-        first, second = (
-            says("assistant", use("call_0"), use("call_1")),
-            says("user", result("call_1"), result("call_0")),
-        )
-        ends = "" if not turn else f"_{turn + 1}"
-        assert anthropic.distinct([first, second], used) == [
-            says("assistant", use(f"call_0{ends}"), use(f"call_1{ends}")),
-            says("user", result(f"call_1{ends}"), result(f"call_0{ends}")),
-        ]
-    untouched = [says("assistant", text("See:"), use("other")), says("user", result("other"))]
-    assert anthropic.distinct(untouched, used) == untouched
-
-
 def test_a_system_message_in_the_log_is_said_as_a_users() -> None:
     assert anthropic.write([system("The user is now verified.")]) == [
         {"role": "user", "content": "[system] The user is now verified."}

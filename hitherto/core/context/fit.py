@@ -25,7 +25,7 @@ from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.redaction import Redactor, before, fates, results_without_calls
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.context.shorten import shortened
-from hitherto.core.log.group import Group, groups, newest
+from hitherto.core.log.group import Group, ending, groups, newest
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Kind, Logged, Message, Payload, Role, plain_message
 from hitherto.core.policy.span import Fate, Reason, Span, merged
@@ -153,7 +153,8 @@ def fit(request: ContextRequest, gathered: Gathered) -> Fitted:
 
 def _taken(request: ContextRequest) -> int:
     """The tokens of what is in the request in any case; the calls that incoming messages answer come to that."""
-    return sum(request.fixed().values()) + request.cost(request.codec.write(request.incoming))
+    incoming = request.sendable(request.codec.write(request.incoming))
+    return sum(request.fixed().values()) + request.cost(incoming)
 
 
 def _extent(view: View, head: Head) -> tuple[int, int]:
@@ -239,7 +240,7 @@ class _Fitting:
         for group in self.usable:
             if group.last >= head.next_seq:
                 self._behind[group.first] = self.incoming
-                one = self._written(group, last=group is self.usable[-1])
+                one = self._written(group, last=group is ending(self.usable))
                 self.incoming += one.cost - one.own
         self.first = beginning(self.usable, view, head) if request.lasting else None
 
@@ -284,7 +285,8 @@ class _Fitting:
     def _opening(self) -> int:
         """The tokens of what the API demands before the first of the groups that are shown in any case."""
         codec = self.request.codec
-        sent = (self._written(one, last=one is self.must[-1]) for one in self.must if one not in self.leading)
+        last = ending(self.must)
+        sent = (self._written(one, last=one is last) for one in self.must if one not in self.leading)
         first = next((one.items[0] for one in sent if one.items), None)
         opening = None if first is None else codec.opening(first)
         return 0 if opening is None else codec.tokens(opening, self.request.counter)
@@ -427,10 +429,11 @@ class _Fitting:
         request, codec, head = self.request, self.request.codec, self.head
         sent = _Sent()
         begin: int | None = None
-        used: set[str] = set()
+        used: dict[tuple[str, str], int] = {}
+        last = ending(kept)
         for group in kept:
-            one = self._written(group, last=group is kept[-1])
-            items = codec.distinct(one.items, used)
+            one = self._written(group, last=group is last)
+            items = codec.distinct(one.items, used, framework=request.framework)
             cost = one.cost if items is one.items else request.cost(items)
             own = one.own + cost - one.cost if group.first < head.next_seq else 0
             sent.costs[group.first] = own
@@ -491,7 +494,8 @@ class _Fitting:
         return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=tokens)
 
     def _cost(self, kept: Sequence[Group]) -> int:
-        return sum([self._written(one, last=one is kept[-1]).cost for one in kept])
+        last = ending(kept)
+        return sum([self._written(one, last=one is last).cost for one in kept])
 
     def _written(self, group: Group, *, last: bool) -> _Written:
         key = (group.first, last and bool(group.open))
@@ -512,10 +516,13 @@ class _Fitting:
             items = [first.payload]  # what `write` gives for it
         else:
             items = codec.write(messages, unanswered=unanswered)
+        # Of a log's raw text this is the only way to say half of a character.
+        halves = any("\\ud" in one.raw for one in messages)
+        items = request.sendable(items, halves=halves)
         cost = own = request.cost(items)
         if group.last >= self.head.next_seq:
             logged = [one for one, of in zip(messages, group.members, strict=True) if of.seq < self.head.next_seq]
-            own = request.cost(codec.write(logged))
+            own = request.cost(request.sendable(codec.write(logged), halves=halves))
         return _Written(items, [], cost, own)
 
     def _shown(self, logged: Logged) -> Message:
@@ -531,7 +538,7 @@ class _Fitting:
         if whole.cost <= FIRST_MESSAGE:
             return _Beginning(whole.items, whole.cost, shorter=False)
         message = self.first.members[0].message
-        items = request.codec.write([_shorter(message, FIRST_MESSAGE, request)])
+        items = request.sendable(request.codec.write([_shorter(message, FIRST_MESSAGE, request)]))
         return _Beginning(items, request.cost(items), shorter=True)
 
     def _cut(self) -> Fitted:

@@ -37,9 +37,11 @@ class WireFormat(Protocol):
     own wire format whichever that is, with the content of each tool result it carries, and with `calls` the arguments
     of each tool call, replaced by what `replace(tool, readable text)` gives (None: that one stays). Ids, types, names,
     error flags, other fields and the order of keys stay, so that its API still accepts it; what has no room for a text
-    stays as it is. A message in which nothing changes comes back as the same object. `distinct` are the items of a
-    group, where the API wants it with call ids that are not in `used`, the ids of the request so far; it adds those of
-    the group.
+    stays as it is. A message in which nothing changes comes back as the same object. `sendable` are the written items
+    of a group as the API takes them, the same ones where nothing is to be mended; `distinct` are these with ids that
+    are not in `used`, the ids of the request so far, to which it adds those of the group. `halves` is whether there may
+    be halves of characters in them, which takes long to find out; `framework` whether a framework is given the items,
+    which takes out itself what the API refuses of its own.
 
     `answered` are the items of a whole response of the API, None if it is none; `streamed` takes the events of one.
     `calls` are the tool calls that a message makes, whatever its own format, `spoken` are its words, without calls and
@@ -60,7 +62,10 @@ class WireFormat(Protocol):
     def read(self, payload: Mapping[str, Any]) -> Message: ...
     def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]: ...
     def redacted(self, message: Message, replace: Callable[[str, str], str | None], *, calls: bool) -> Message: ...
-    def distinct(self, items: list[Payload], used: set[str]) -> list[Payload]: ...
+    def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]: ...
+    def distinct(
+        self, items: list[Payload], used: dict[tuple[str, str], int], *, framework: bool = False
+    ) -> list[Payload]: ...
     def is_user(self, item: Payload) -> bool: ...
     def prefixed(self, item: Payload, text: str) -> Payload: ...
     def opening(self, first: Payload) -> Payload | None: ...
@@ -103,7 +108,7 @@ class ContextRequest:
     `recall_tokens` are set aside for recalled content and `facts_room` for facts that stand ahead: so the cut does not
     depend on what was chosen this time. `cache_breakpoints` is whether the request has them. Without `lasting`, what is
     always there otherwise is not, and nothing is shortened: only the newest messages are shown, as they are, and where
-    the newest group does not fit, none.
+    the newest group does not fit, none. `framework` is whether the items are for a framework: see `WireFormat`.
     """
 
     incoming: tuple[Message, ...]
@@ -123,6 +128,7 @@ class ContextRequest:
     facts_room: int = 0
     cache_breakpoints: bool = False
     lasting: bool = True
+    framework: bool = False
     tools_text: tuple[str, ...] = ()
     tools_tokens: int = 0
 
@@ -190,6 +196,10 @@ class ContextRequest:
         parts = [self.instructions, self.injected if injection else None, known]
         texts = [part for part in parts if part is not None]
         return ["\n\n".join(texts)] if texts else []
+
+    def sendable(self, items: Sequence[Payload], *, halves: bool = True) -> list[Payload]:
+        """Written items as they are sent."""
+        return self.codec.sendable(items, halves=halves, framework=self.framework)
 
     def cost(self, items: Iterable[Payload]) -> int:
         return sum([self.codec.tokens(item, self.counter) for item in items])

@@ -16,7 +16,8 @@ class Group:
 
     `members` are in the order in which an API wants them: a result that arrived turns later stands right behind its
     calls, at the place of the group's first member. `first` and `last` are the seqs of the first and the last member.
-    `open` are calls without a result. `orphan`: it has a result whose call is not among the messages that were grouped.
+    `open` are calls without a result, also one whose id was used again before it had one. `orphan`: it has a result
+    whose call is not among the messages that were grouped.
     """
 
     members: list[Logged]
@@ -69,6 +70,7 @@ def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()
             run is not None
             and _adjacent(run.members[-1].seq, logged.seq, retracted)
             and not message.opens_turn
+            and run.open.isdisjoint(message.calls)
             and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.kind is Kind.REASONING)
         )
         if joins:
@@ -88,6 +90,12 @@ def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()
 def newest(found: Sequence[Group]) -> Group | None:
     """The group with the newest message, among those that can be sent; None where there is none."""
     return max([group for group in found if not group.orphan], key=attrgetter("last"), default=None)
+
+
+def ending(found: Sequence[Group]) -> Group | None:
+    """The last group, if it has the newest message too; None where a result of earlier calls is newer, so that nothing
+    may be left open at the end."""
+    return found[-1] if found and max(group.last for group in found) == found[-1].last else None
 
 
 def _adjacent(seq: int, following: int, retracted: Ranges) -> bool:

@@ -28,6 +28,9 @@ from hitherto.logs import logger
 
 log = logger("hitherto.session")
 
+_CHARACTERS = 4
+"""Of a token, about."""
+
 _UNLIMITED = 2**40
 """Tokens: more than any conversation has."""
 
@@ -59,6 +62,7 @@ class ViewBuilder:
             counter=services.canonical,
             codec=services.codec(wire),
             family=services.family(model),
+            framework=True,
         )
         shown, request = await LogReader(self.handle).seen(used, head, request)
         if limit is not None and shown.stop - shown.start > 4 * limit + MARGIN:
@@ -71,6 +75,7 @@ class ViewBuilder:
             loaded = await LogReader(self.handle).live(reading, head)
             kept = self._without_orphans(loaded, request)
             items = await aside(size_of([one.message for one in kept]), _written, kept, request, shown, head)
+        items = await aside(_size(shown, head), _sendable, items, request)
         items, system, _ = with_digest(shown, request, items)
         items = [*(item for text in system for item in request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]
@@ -92,7 +97,7 @@ class ViewBuilder:
         alike = all(one.message.wire == request.codec.name for one in loaded)
         if not alike or isinstance(shown.render, Prefix) or len(self._without_orphans(loaded, request)) < len(loaded):
             return None
-        items = _written(loaded, request, shown, head)
+        items = _sendable(_written(loaded, request, shown, head), request)
         return items[-limit:] if limit and len(items) >= limit else None if limit else []
 
     def _without_orphans(self, loaded: Sequence[Logged], request: ContextRequest) -> list[Logged]:
@@ -125,6 +130,15 @@ def _written(loaded: Sequence[Logged], request: ContextRequest, shown: View, hea
         return [masking(one).payload for one in loaded]
     grouped = groups(loaded, head.retracted)
     return [item for group in grouped for item in request.codec.write([masking(member) for member in group.members])]
+
+
+def _size(shown: View, head: Head) -> int:
+    """What it takes to go through the messages that are shown, in characters, about."""
+    return _CHARACTERS * (head.sums.tokens - shown.layout.start_sums.tokens)
+
+
+def _sendable(items: Sequence[Payload], request: ContextRequest) -> list[Payload]:
+    return request.codec.distinct(request.sendable(items), {}, framework=request.framework)
 
 
 async def items_within(
@@ -209,6 +223,7 @@ def _request(budget: int, handle: Handle, model: str | None) -> ContextRequest:
         codec=services.codec(RESPONSES),
         family=services.family(model),
         lasting=False,
+        framework=True,
     )
 
 

@@ -244,8 +244,10 @@ class DigestMaker:
             raise InvalidPolicy("this process has no endpoint that compacts; set compact_model")
         items = [] if work.opaque is None else list(json.loads(work.opaque))
         masking = await self._masking(work)
+        used: dict[tuple[str, str], int] = {}
         for group in groups(work.messages):
-            items += codec.write([masking(member) for member in group.members], unanswered=sorted(group.open))
+            written = codec.write([masking(member) for member in group.members], unanswered=sorted(group.open))
+            items += codec.distinct(codec.sendable(written), used)
 
         async def ask() -> CompactionResult:
             return await compactor.compact(items)

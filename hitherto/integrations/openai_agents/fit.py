@@ -23,6 +23,7 @@ from hitherto.core.policy.view import view
 from hitherto.errors import BudgetExceeded
 from hitherto.tokens import CANONICAL, counter_for
 from hitherto.wire import codec
+from hitherto.wire.sendable import encodable
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -34,9 +35,9 @@ def within_budget(budget: int, *, model: str | None = None, reserve: int = 0) ->
     tokens, instructions and tools included, with `reserve` tokens kept free for the answer. Tokens are counted as
     `model` does, by default with o200k_base; the tools that an endpoint runs itself count by their names.
 
-    Where all fits, nothing changes, but for halves of characters, which become U+FFFD. Where it does not, it is cut as
-    a context of these items would be: see `hitherto.core.context.fit`. A call and its results stay together, and a
-    result whose call is not among the items is left out; the log keeps everything. Raises InvalidBudget for unusable
+    What the API would refuse is mended, as in a context. Where all fits, nothing else changes. Where it does not, it is
+    cut as a context of these items would be: see `hitherto.core.context.fit`. A call and its results stay together, and
+    a result whose call is not among the items is left out; the log keeps everything. Raises InvalidBudget for unusable
     numbers; the filter BudgetExceeded where what must be there does not fit.
     """
     budget, reserve = checked_budget(budget, reserve)
@@ -51,29 +52,24 @@ def within_budget(budget: int, *, model: str | None = None, reserve: int = 0) ->
             reserve=reserve,
             counter=counter,
             codec=codec(RESPONSES),
+            framework=True,
             tools_tokens=await tools_tokens(data.agent, data.context, counter),
         )
         # In a thread: counting a megabyte takes a while.
         items = await asyncio.to_thread(fit_items, cast("list[Payload]", given.input), request)
-        return ModelInputData(input=_sendable(items), instructions=_sendable(given.instructions))
+        return ModelInputData(input=cast("list[Any]", items), instructions=encodable(given.instructions))
 
     return fitted
-
-
-def _sendable(value: Any) -> Any:
-    """The value with U+FFFD for each half of a character: no request can have one, and the log has what was said."""
-    text = json.dumps(value, ensure_ascii=False)
-    sendable = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value if sendable == text else json.loads(sendable)
 
 
 def fit_items(items: Sequence[Payload], request: ContextRequest) -> list[Payload]:
     """The items of a request, as `within_budget` leaves them: `request` has what is sent beside them. Raises
     BudgetExceeded."""
+    items = request.codec.distinct(request.sendable(items), {}, framework=request.framework)
     costs = [request.codec.tokens(item, request.counter) for item in items]
     over = sum(costs) + sum(request.fixed().values()) - request.room
     if over <= 0:
-        return list(items)
+        return items
     messages = [request.codec.read(item) for item in items]
     # Of the log even what the user said would be cut.
     incoming = [one for one in messages[-1:] if one.opens_turn]

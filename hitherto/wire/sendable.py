@@ -1,0 +1,404 @@
+"""What is sent of a message: APIs refuse some of what they sent themselves, and what servers and callers made up.
+
+The log keeps each item as it came. Here it is mended, for every format, where a request is made of it. An item that
+needs no mending stays the same object. The bounds are those of OpenAI and Anthropic; other servers take more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from math import isfinite
+from typing import Final, TypeVar, cast
+
+from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, too_deep
+from hitherto.wire.answers import EMPTY
+from hitherto.wire.cost import compact
+
+Used = dict[tuple[str, str], int]
+"""The ids in a request so far, of calls ("call") and of Responses' items ("item"), and how often each was given."""
+
+_LONGEST_ID: Final = {CHAT: 40, RESPONSES: 64}
+"""Characters of a call's id, by the errors of OpenAI ("string too long"). Anthropic has no bound."""
+
+_LONGEST_TOOL: Final = {CHAT: 64, RESPONSES: 128, ANTHROPIC: 200}
+_LONGEST_SPEAKER: Final = 64
+_LONGEST_ITEM_ID: Final = 64
+
+_BEGINS: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
+"""How the ids of Responses' items begin."""
+
+_WITHOUT_NULLS: Final = {*_BEGINS, "custom_tool_call", "function_call_output", "custom_tool_call_output"}
+"""Responses' items of which no field must be there as null, but for `call_id`."""
+
+_PLAIN: Final = {"role", "content"}
+
+_TEXTS: Final = {"text", "input_text", "output_text"}
+_THOUGHTS: Final = {"thinking", "redacted_thinking"}
+
+Json = TypeVar("Json")
+
+_Rename = Callable[[str], str]
+
+
+def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bool) -> list[Payload]:
+    """The items of whole groups as the API takes them: ids, names and arguments in its form, no empty texts, no fields
+    that it only sends, with `halves` no halves of characters. A message of the assistant that says nothing is left out,
+    and so are thoughts that lead to nothing. With `framework` the items of Responses keep their own ids and fields: the
+    OpenAI Agents SDK compares them with what it has, and takes out what the API refuses."""
+    mend = _responses_shape if framework and wire == RESPONSES else _MEND[wire]
+    found: list[Payload] = []
+    for given in items:
+        item = encodable(given) if halves else given
+        if _is_plain(item) and item["content"] and not item["content"].isspace():
+            found.append(item)
+        elif (mended := mend(item)) is not None:
+            found.append(item if mended == item else mended)
+    return _leading_on(found, wire)
+
+
+def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) -> list[Payload]:
+    """The same items with ids that are not in `used`, which gets those of these items: some models use the ids of calls
+    again in later turns, and APIs want each once in a request. A second `call_0` becomes `call_0_2`, in its result too.
+    A second item of Responses gets a number too, or if it is reasoning, which the API knows by its id, none. The same
+    list, where nothing changes."""
+    given = [one for item in items if not _is_plain(item) for one in _given(item, wire, framework=framework)]
+    if not given:
+        return items
+    if used.keys().isdisjoint(given) and len({*given}) == len(given):
+        used.update(dict.fromkeys(given, 1))
+        return items
+    now: dict[str, str] = {}
+
+    def call(name: str) -> str:
+        now[name] = _unused("call", name, _LONGEST_ID.get(wire), used)
+        return now[name]
+
+    def named(item: Payload) -> Payload:
+        own = item.get("id")
+        if ("item", own) not in _given(item, wire, framework=framework):
+            return item
+        if ("item", own) in used and _kind(item) == "reasoning":
+            return {key: value for key, value in item.items() if key != "id"}
+        return {**item, "id": _unused("item", cast("str", own), _LONGEST_ITEM_ID, used)}
+
+    return [_with_calls(named(item), wire, call, lambda name: now.get(name, name)) for item in items]
+
+
+def _is_plain(item: Payload) -> bool:
+    """Whether it is a role and a text: most are."""
+    return item.keys() == _PLAIN and isinstance(item["content"], str)
+
+
+def _unused(kind: str, name: str, most: int | None, used: Used) -> str:
+    """The name, or where it is used, with the next number, in at most so many characters; and it is used from now."""
+    new = name
+    while (kind, new) in used:
+        used[kind, name] += 1
+        end = f"_{used[kind, name]}"
+        new = f"{name if most is None else name[: most - len(end)]}{end}"
+    used[kind, new] = 1
+    return new
+
+
+def safe_id(call: str, wire: str) -> str:
+    """A call's id as the API takes it: always the same for an id, and another for another. Anthropic allows few
+    characters; others become `_hex_`."""
+    if wire == ANTHROPIC:
+        return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
+    most = _LONGEST_ID[wire]
+    return call if len(call) <= most else f"{call[: most - 9]}_{sha256(call.encode()).hexdigest()[:8]}"
+
+
+def arguments_of(written: str) -> Payload:
+    """A call's arguments as an object; a text that is no JSON object goes under the key `arguments`."""
+    found = _object(written) if written.strip() else {}
+    return {"arguments": written} if found is None else found
+
+
+def _object(written: str) -> Payload | None:
+    """The JSON object that a text is; None if it is none."""
+    try:
+        value: object = _STRICT.decode(written)
+    except (ValueError, RecursionError):
+        return None
+    deep = written.count("{") + written.count("[") > DEPTH and too_deep(value)
+    return cast("Payload", value) if isinstance(value, dict) and not deep else None
+
+
+def _finite(number: str) -> float:
+    """Raises ValueError for what JSON cannot say: infinity, or no number at all."""
+    if not isfinite(value := float(number)):
+        raise ValueError(number)
+    return value
+
+
+_STRICT: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def _json_object(written: str) -> str:
+    """Servers that read a call's arguments want the text of a JSON object. OpenAI takes any text."""
+    return written if _object(written) is not None else compact(arguments_of(written))
+
+
+def encodable(value: Json) -> Json:
+    """The JSON value with U+FFFD for each half of a character, which the SDKs cannot send; the same object if it has
+    none."""
+    text = compact(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(re.sub("[\ud800-\udfff]", "\ufffd", text))
+    return value
+
+
+def _tool(name: str, wire: str) -> str:
+    return re.sub("[^a-zA-Z0-9_-]", "_", name)[: _LONGEST_TOOL[wire]]
+
+
+def _given(item: Payload, wire: str, *, framework: bool) -> list[tuple[str, str]]:
+    """The ids that an item gives to its calls and to itself."""
+    match wire:
+        case "openai.chat":
+            return [("call", one["id"]) for one in item.get("tool_calls") or ()]
+        case "anthropic":
+            content = item["content"]
+            blocks = cast("list[Payload]", content) if isinstance(content, list) else ()
+            return [("call", block["id"]) for block in blocks if block["type"] == "tool_use"]
+        case _:
+            kind = _kind(item)
+            call = not kind.endswith("_output") and isinstance(item.get("call_id"), str)
+            named = (
+                not framework
+                and _call_key(item) != "id"
+                and kind != "item_reference"
+                and isinstance(item.get("id"), str)
+            )
+            return [*([("call", item["call_id"])] if call else ()), *([("item", item["id"])] if named else ())]
+
+
+def _call_key(item: Payload) -> str:
+    """The field of Responses' items that names a call: one kind of result has it elsewhere."""
+    return "id" if item.get("type") == "local_shell_call_output" and item.get("call_id") is None else "call_id"
+
+
+def _with_calls(item: Payload, wire: str, call: _Rename, answered: _Rename) -> Payload:
+    """The item with other ids of the calls that it makes, and of those that it answers."""
+    match wire:
+        case "openai.chat" if item.get("tool_calls"):
+            return {**item, "tool_calls": [{**one, "id": call(one["id"])} for one in item["tool_calls"]]}
+        case "openai.chat" if item.get("role") == "tool":
+            return {**item, "tool_call_id": answered(item["tool_call_id"])}
+        case "anthropic" if isinstance(item["content"], list):
+            blocks = cast("list[Payload]", item["content"])
+            return {**item, "content": [_with_call(one, call, answered) for one in blocks]}
+        case "openai.responses" if isinstance(item.get(key := _call_key(item)), str):
+            rename = answered if _kind(item).endswith("_output") else call
+            return {**item, key: rename(item[key])}
+        case _:
+            return item
+
+
+def _with_call(block: Payload, call: _Rename, answered: _Rename) -> Payload:
+    match block["type"]:
+        case "tool_use":
+            return {**block, "id": call(block["id"])}
+        case "tool_result":
+            return {**block, "tool_use_id": answered(block["tool_use_id"])}
+        case _:
+            return block
+
+
+def _chat(item: Payload) -> Payload | None:
+    found = dict(item)
+    if isinstance(content := found.get("content"), list):
+        parts = _without_empty(cast("list[Payload]", content), str)
+        found["content"] = parts or ("" if found.get("role") != "assistant" else None)
+    if isinstance(name := found.get("name"), str):
+        own = _tool(name, CHAT) if found.get("role") == "function" else re.sub(r"[\s<|\\/>]", "_", name)
+        found["name"] = own[:_LONGEST_SPEAKER]
+    if found.get("name") in ("", None):
+        found.pop("name", None)
+    if found.get("role") == "tool":
+        found["tool_call_id"] = safe_id(found["tool_call_id"], CHAT)
+    return _chat_answer(found) if found.get("role") == "assistant" else found
+
+
+def _chat_answer(item: Payload) -> Payload | None:
+    item.pop("parsed", None)
+    item.pop("annotations", None)
+    for key in ("refusal", "audio", "function_call", "tool_calls"):
+        if not item.get(key):
+            item.pop(key, None)
+    if isinstance(audio := item.get("audio"), dict):
+        item["audio"] = {"id": cast("Payload", audio).get("id")}
+    if "tool_calls" in item:
+        item["tool_calls"] = [_chat_call(call) for call in item["tool_calls"]]
+    if "function_call" in item:
+        item["function_call"] = _function(item["function_call"])
+    said = item.get("content") or item.keys() & {"refusal", "audio", "function_call", "tool_calls"}
+    return item if said else None
+
+
+def _chat_call(call: Payload) -> Payload:
+    found: Payload = {"type": "function", **call, "id": safe_id(call["id"], CHAT)}
+    found.pop("index", None)  # of a stream
+    if found["type"] == "custom":
+        found["custom"] = {**found["custom"], "name": _tool(found["custom"]["name"], CHAT)}
+    else:
+        found["function"] = _function(found["function"])
+    return found
+
+
+def _function(call: Payload) -> Payload:
+    found = {**call, "name": _tool(call["name"], CHAT), "arguments": _json_object(call["arguments"])}
+    found.pop("parsed_arguments", None)
+    return found
+
+
+def _kind(item: Payload) -> str:
+    return str(item.get("type") or ("message" if "role" in item else "item_reference"))
+
+
+def _responses(item: Payload) -> Payload | None:
+    kind = _kind(item)
+    found = {key: value for key, value in item.items() if key not in ("provider_data", "parsed_arguments")}
+    if kind in _WITHOUT_NULLS:
+        found = {key: value for key, value in found.items() if value is not None or key == "call_id"}
+    if kind == "reasoning":
+        found.pop("status", None)
+    elif kind == "message" and item.get("role") == "assistant" and isinstance(parts := item["content"], list):
+        found["content"] = [_without_nulls(part) for part in cast("list[Payload]", parts)]
+    if isinstance(own := found.get("id"), str) and kind != "item_reference":
+        begins = _BEGINS.get(kind, "")
+        safe = re.sub("[^a-zA-Z0-9_-]", "_", own if own.startswith(begins) else f"{begins}_{own}")[:_LONGEST_ITEM_ID]
+        found["id"] = safe
+        if kind == "reasoning" and safe != own:
+            del found["id"]
+    return _responses_shape(found)
+
+
+def _responses_shape(item: Payload) -> Payload | None:
+    """What is mended for a framework too."""
+    kind = _kind(item)
+    found: Payload = dict(item)
+    if _call_key(found) == "id":
+        found["id"] = safe_id(item["id"], RESPONSES)
+    if isinstance(call := found.get("call_id"), str):
+        found["call_id"] = safe_id(call, RESPONSES)
+    match kind:
+        case "function_call" | "custom_tool_call":
+            found["name"] = _tool(item["name"], RESPONSES)
+            if kind == "function_call":
+                found["arguments"] = _json_object(item["arguments"])
+        case "message":
+            return _responses_message(found)
+        case _:
+            pass
+    return found
+
+
+def _responses_message(item: Payload) -> Payload | None:
+    answer = item.get("role") == "assistant"
+    if isinstance(content := item["content"], list):
+        parts = _without_empty(cast("list[Payload]", content), str)
+        item["content"] = [_responses_part(part, answer=answer) for part in parts] or ""
+    return None if answer and not item["content"] else item
+
+
+def _responses_part(part: Payload, *, answer: bool) -> Payload:
+    if part["type"] in _TEXTS:
+        return {**part, "type": "output_text" if answer else "input_text"}
+    return part
+
+
+def _without_nulls(part: Payload) -> Payload:
+    return {key: value for key, value in part.items() if value is not None and key != "parsed"}
+
+
+def _anthropic(item: Payload) -> Payload | None:
+    found = {key: item[key] for key in ("role", "content")}
+    content = found["content"]
+    if isinstance(content, str):
+        filled = bool(content.strip())
+    else:
+        blocks = [_block(one) for one in _without_empty(cast("list[Payload]", content), str.strip) if _accepted(one)]
+        blocks.sort(key=lambda one: item["role"] == "user" and one["type"] != "tool_result")
+        found["content"] = blocks
+        filled = bool(blocks)
+    if filled:
+        return found
+    return None if item["role"] == "assistant" else {**found, "content": EMPTY}
+
+
+def _accepted(block: Payload) -> bool:
+    """Other servers think without signing it, and Anthropic takes no thoughts that are not signed."""
+    return block["type"] != "thinking" or bool(block.get("signature"))
+
+
+def _block(block: Payload) -> Payload:
+    found = dict(block)
+    match block["type"]:
+        case "text":
+            found.pop("parsed_output", None)
+        case "tool_use":
+            found |= {"id": safe_id(block["id"], ANTHROPIC), "name": _tool(block["name"], ANTHROPIC)}
+        case "tool_result":
+            found["tool_use_id"] = safe_id(block["tool_use_id"], ANTHROPIC)
+            if isinstance(content := block.get("content"), list):
+                found["content"] = _without_empty(cast("list[Payload]", content), str.strip)
+            if not found.get("content") and block.get("is_error"):
+                found["content"] = "[error]"
+            elif found.get("content") == []:
+                del found["content"]
+        case _:
+            pass
+    return found
+
+
+def _without_empty(parts: list[Payload], words: Callable[[str], str]) -> list[Payload]:
+    return [one for one in parts if one.get("type") not in _TEXTS or words(str(one.get("text", "")))]
+
+
+def _leading_on(items: list[Payload], wire: str) -> list[Payload]:
+    """The items without thoughts that nothing of the assistant's follows."""
+    if wire == CHAT or not any(_thinks(item, wire) for item in items):
+        return items
+    kept: list[Payload] = []
+    for item in reversed(items):
+        goes_on = bool(kept) and _is_assistants(kept[-1], wire)
+        one = item if goes_on else _without_last_thoughts(item, wire)
+        kept += [] if one is None else [one]
+    return kept[::-1]
+
+
+def _without_last_thoughts(item: Payload, wire: str) -> Payload | None:
+    if not _thinks(item, wire):
+        return item
+    if wire == RESPONSES:
+        return None
+    blocks = cast("list[Payload]", item["content"])
+    end = next((at for at in range(len(blocks), 0, -1) if blocks[at - 1]["type"] not in _THOUGHTS), 0)
+    return item if end == len(blocks) else {**item, "content": blocks[:end]} if end else None
+
+
+def _thinks(item: Payload, wire: str) -> bool:
+    """Whether an item is reasoning, or has some. What the Agents SDK encrypts is kept as reasoning with JSON in it."""
+    if wire == RESPONSES:
+        return item.get("type") == "reasoning" and not str(item.get("encrypted_content")).startswith("{")
+    content = item["content"]
+    return isinstance(content, list) and any(block["type"] in _THOUGHTS for block in cast("list[Payload]", content))
+
+
+def _is_assistants(item: Payload, wire: str) -> bool:
+    kind = "message" if wire != RESPONSES else _kind(item)
+    return item.get("role") == "assistant" if kind == "message" else not kind.endswith("_output")
+
+
+_MEND: Final[dict[str, Callable[[Payload], Payload | None]]] = {
+    CHAT: _chat,
+    RESPONSES: _responses,
+    ANTHROPIC: _anthropic,
+}

@@ -1,0 +1,116 @@
+"""Requests are accepted: whatever is in the log, no API has a reason to refuse what a context sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from hitherto import Call, Conversation, Memory, assistant, tool_result, user, wire
+from hitherto.core.log.message import Message, Wire
+from hitherto.errors import BudgetExceeded
+from hitherto.policies import PRESETS
+from hitherto.providers.scripted import Scripted
+from hitherto.store.store import Store
+from hitherto.testing.requests import refusals
+from tests.acceptance.dialogue import says_each
+from tests.conftest import SCOPE
+from tests.engine.held import HeldCompactor
+from tests.lengths import examples, lasting
+from tests.memories import open_on
+from tests.wire.conversations import WIRES
+from tests.wire.odd import accepted, odd_logs
+
+_names = count(1)
+few = settings(
+    max_examples=examples(8),
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with open_on(store, model=Scripted(then=says_each), compactor=HeldCompactor()) as opened:
+        yield opened
+
+
+async def filled(chat: Conversation, said: list[Message]) -> list[str]:
+    """Append what the log takes of this; returns the calls without a result."""
+    kept, waiting = accepted(said)
+    for message in kept:
+        await chat.append(message)
+    return waiting
+
+
+def refused(context: Any, to: Wire) -> list[str]:
+    return refusals(context.request, wire=to, model="claude-opus-4-5" if to == "anthropic" else "gpt-5.2")
+
+
+@lasting
+@few
+@given(
+    said=odd_logs() | st.tuples(odd_logs(), odd_logs()).map(lambda two: two[0] + two[1]),
+    policy=st.sampled_from(sorted(PRESETS)),
+    budget=st.integers(400, 3_000),
+    answers=st.booleans(),
+)
+async def test_no_api_refuses_a_request(
+    memory: Memory, said: list[Message], policy: str, budget: int, answers: bool
+) -> None:
+    chat = memory.conversation(f"c{next(_names)}", scope=SCOPE, policy=policy)
+    waiting = await filled(chat, said)
+    await memory.wait_for_digests()
+    incoming: Message = tool_result(waiting[-1], "") if answers and waiting else user("Go on.")
+    for to in WIRES:
+        try:
+            context = await chat.context(incoming, wire=to, budget=budget)
+        except BudgetExceeded:
+            continue
+        assert refused(context, to) == []
+        assert context.tokens <= budget
+
+
+@pytest.mark.parametrize("to", WIRES)
+async def test_calls_of_another_run_have_a_placeholder(memory: Memory, to: Wire) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    await chat.append(user("A"), assistant(calls=[Call(id="a1", name="find")]))
+    await chat.append(user("B"), assistant(calls=[Call(id="b1", name="find")]))
+    context = await chat.context([tool_result("a1", "found")], wire=to)
+    assert refused(context, to) == []
+    assert json.dumps(context.request).count("[no result yet]") == 1
+
+
+@pytest.mark.parametrize("to", WIRES)
+async def test_an_id_is_used_again_before_its_result(memory: Memory, to: Wire) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    call = assistant(calls=[Call(id="c", name="find")])
+    await chat.append(user("A"), call, call, tool_result("c", "found"))
+    context = await chat.context("B", wire=to)
+    assert refused(context, to) == []
+    assert json.dumps(context.request).count("[no result yet]") == 1
+
+
+TRANSCRIPTS = Path(__file__).parents[3] / "shared/data/agents/airline.json"
+
+
+@pytest.mark.skipif(not TRANSCRIPTS.exists(), reason="the public transcripts of agents are not there")
+@pytest.mark.parametrize("to", WIRES)
+async def test_public_transcripts(memory: Memory, to: Wire) -> None:
+    for transcript in json.loads(TRANSCRIPTS.read_text())[: examples(4)]:
+        chat = memory.conversation(f"c{next(_names)}", scope=SCOPE, policy="none")
+        await chat.append(*(wire.read(item, wire="openai.chat") for item in transcript))
+        context = await chat.context("And now?", wire=to, budget=100_000)
+        assert refused(context, to) == []
+        # What was sent is read again, and sent to the API it came from.
+        other = memory.conversation(f"c{next(_names)}", scope=SCOPE, policy="none")
+        await other.append(*(wire.read(item, wire=to) for item in context.messages))
+        back = await other.context("And now?", budget=100_000)
+        assert refused(back, "openai.chat") == []

@@ -1,0 +1,134 @@
+"""Logs as servers, frameworks and people leave them: what the log takes and APIs refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message, Payload
+from hitherto.wire import codec
+from tests.wire.conversations import conversations
+from tests.wire.items import ODD_ARGUMENTS
+
+NAMES = ["read file", "search.web", "größe", "n" * 200, "ok"]
+TEXTS = ["", " ", "\n", "\ud800", "half \udfff", "\0", "Yes."]
+IDS: list[Callable[[str], str]] = [
+    lambda call: call,
+    lambda call: f"call_{int(call[5:]) % 4}",
+    lambda call: f"{call}_{'x' * 100}",
+    lambda call: f"functions.search:{call[5:]}",
+    lambda call: f"{call} é",
+]
+"""What becomes of "call_7"."""
+
+
+@st.composite
+def odd_logs(draw: st.DrawFn, *wires: str, turns: int = 6) -> list[Message]:
+    """A log of `conversations`, with ids that are used again, long or of any characters, arguments that are no object,
+    empty texts, names of any characters, halves of characters, fields of answers, and answers that say nothing."""
+    conversation = draw(conversations(*wires, turns=turns))
+    rename = draw(st.sampled_from(IDS))
+    items = json.loads(
+        re.sub(r'"(call_\d+)"', lambda found: json.dumps(rename(found[1])), json.dumps(conversation.items))
+    )
+    read = codec(conversation.wire).read
+    return [read(odd) for item in items for odd in draw(_ODD[conversation.wire](item))]
+
+
+def accepted(said: list[Message]) -> tuple[list[Message], list[str]]:
+    """What the log takes of this, and the calls without a result. Not in it: a result of another kind than its call,
+    and where ids are used again, results of several messages in one, which is then ambiguous."""
+    again = sum(len(one.calls) for one in said) > len({call for one in said for call in one.calls})
+    kept: list[Message] = []
+    waiting: dict[str, tuple[str, int]] = {}
+    for at, message in enumerate(said):
+        kind = str(message.payload.get("type")).removesuffix("_output")
+        if {*message.answers} <= waiting.keys():
+            makers = {waiting[call] for call in message.answers}
+            if all(of == kind for of, _ in makers) and not (again and len(makers) > 1):
+                kept.append(message)
+                waiting |= dict.fromkeys(message.calls, (kind, at))
+                waiting = {call: of for call, of in waiting.items() if call not in message.answers}
+    return kept, [*waiting]
+
+
+@st.composite
+def _odd_chat(draw: st.DrawFn, item: Payload) -> list[Payload]:
+    if isinstance(item["content"], str):
+        text = draw(st.sampled_from([item["content"], *TEXTS]))
+        empty = {"type": "text", "text": ""}
+        item["content"] = draw(st.sampled_from([text, text, [{"type": "text", "text": text}, empty], [empty]]))
+    for call in item.get("tool_calls", ()):
+        call["index"] = 0
+        if call["type"] == "function":
+            call["function"] |= {"name": draw(st.sampled_from(NAMES)), "parsed_arguments": None}
+            call["function"]["arguments"] = draw(st.sampled_from(ODD_ARGUMENTS))
+    if item["role"] == "user" and draw(st.booleans()):
+        item["name"] = draw(st.sampled_from(["", "Anna Maria", "a" * 80]))
+    if item["role"] == "assistant":
+        audio = {"id": "audio_1", "data": "AAAA", "expires_at": 1, "transcript": "Hi"}
+        fields = {"refusal": None, "annotations": [], "parsed": {"a": 1}, "audio": audio, "function_call": None}
+        item |= {key: fields[key] for key in draw(st.sets(st.sampled_from(sorted(fields))))}
+        return [item, *draw(_sometimes({"role": "assistant", "content": None, "refusal": None}))]
+    return [item]
+
+
+@st.composite
+def _odd_responses(draw: st.DrawFn, item: Payload) -> list[Payload]:
+    found = [item]
+    match item.get("type", "message"):
+        case "function_call":
+            item |= {"id": draw(st.sampled_from(["fc_1", "call_1", "__fake_id__"])), "parsed_arguments": {}}
+            item |= {"name": draw(st.sampled_from(NAMES)), "arguments": draw(st.sampled_from(ODD_ARGUMENTS))}
+        case "reasoning":
+            item |= {"status": None, "content": None}
+        case "message" if item["role"] == "assistant":
+            part = item["content"][0]
+            part |= {"text": draw(st.sampled_from([part["text"], *TEXTS])), "parsed": None, "logprobs": None}
+            item["id"] = draw(st.sampled_from(["msg_1", "__fake_id__", "msg " + "x" * 80]))
+            empty = {"type": "message", "id": "msg_1", "status": "incomplete", "role": "assistant", "content": []}
+            found += draw(_sometimes(empty))
+        case "message":
+            text = draw(st.sampled_from([item["content"], *TEXTS]))
+            item["content"] = draw(st.sampled_from([text, [{"type": "input_text", "text": text}]]))
+        case _:
+            pass
+    return found
+
+
+@st.composite
+def _odd_anthropic(draw: st.DrawFn, item: Payload) -> list[Payload]:
+    empty = {"type": "text", "text": draw(st.sampled_from(["", " "]))}
+    if isinstance(item["content"], str):
+        item["content"] = draw(st.sampled_from([item["content"], *TEXTS, [empty]]))
+        return [item]
+    for block in item["content"]:
+        match block["type"]:
+            case "tool_use":
+                block["name"] = draw(st.sampled_from(NAMES))
+            case "tool_result":
+                block.update(draw(st.sampled_from([{}, {"content": [empty]}, {"content": "", "is_error": True}])))
+            case "thinking":
+                block["signature"] = draw(st.sampled_from(["c2ln", ""]))
+            case _:
+                pass
+    item["content"] = draw(st.sampled_from([item["content"], [empty, *item["content"]]]))
+    if item["role"] == "assistant":
+        item |= draw(st.sampled_from([{}, {"id": "msg_1", "type": "message", "stop_reason": "end_turn", "usage": {}}]))
+        return [item, *draw(_sometimes({"role": "assistant", "content": []}))]
+    return [item]
+
+
+def _sometimes(item: Payload) -> st.SearchStrategy[list[Payload]]:
+    return st.sampled_from([[], [], [], [item]]).map(lambda found: [*found])
+
+
+_ODD: dict[str, Callable[[Payload], st.SearchStrategy[Any]]] = {
+    CHAT: _odd_chat,
+    RESPONSES: _odd_responses,
+    ANTHROPIC: _odd_anthropic,
+}
