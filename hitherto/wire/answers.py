@@ -16,19 +16,26 @@ def chat_answer(response: Mapping[str, Any]) -> list[Payload] | None:
     """The message of a chat completion's first choice; None for anything else."""
     choices = _list(response.get("choices"))
     message = choices[0].get("message") if choices else None
-    return [_filled(cast("Payload", message))] if isinstance(message, dict) else None
+    return [{"content": None, **_filled(cast("Payload", message))}] if isinstance(message, dict) else None
 
 
 def responses_answer(response: Mapping[str, Any]) -> list[Payload] | None:
-    """The output items of a response of the Responses API; None for anything else."""
+    """The output items of a response of the Responses API; None for anything else. Where the model said and called
+    nothing, the last is a message without content."""
     output = response.get("output") if response.get("object", "response") == "response" else None
-    return [_filled(item) for item in cast("list[Payload]", output)] if isinstance(output, list) else None
+    if not isinstance(output, list):
+        return None
+    items = [_filled(item) for item in cast("list[Payload]", output)]
+    ended = response.get("status", "completed") in ("completed", "incomplete")
+    if ended and all(item.get("type") == "reasoning" for item in items):
+        items.append({"type": "message", "role": "assistant", "content": []})
+    return items
 
 
 def anthropic_answer(response: Mapping[str, Any]) -> list[Payload] | None:
-    """A message of Anthropic's API as one that can be sent back; None for anything else."""
+    """A message of Anthropic's API; None for anything else. After one of thoughts alone, one without content."""
     blocks = response.get("content") if response.get("type") == "message" else None
-    return [_anthropic_message(cast("list[Payload]", blocks))] if isinstance(blocks, list) else None
+    return _anthropic_messages(cast("list[Payload]", blocks)) if isinstance(blocks, list) else None
 
 
 class ChatStream:
@@ -145,7 +152,7 @@ class AnthropicStream:
                 self._blocks[at]["input"] = json.loads(text) if text.strip() else {}
             except ValueError:
                 self._blocks[at]["input"] = {"arguments": text}
-        return [_anthropic_message([self._blocks[at] for at in sorted(self._blocks)])]
+        return _anthropic_messages([self._blocks[at] for at in sorted(self._blocks)])
 
     def _grow(self, at: int, delta: Payload) -> None:
         block = self._blocks[at]
@@ -164,10 +171,12 @@ class AnthropicStream:
                 pass
 
 
-def _anthropic_message(blocks: list[Payload]) -> Payload:
+def _anthropic_messages(blocks: list[Payload]) -> list[Payload]:
     """Its blocks without empty texts, which the API sends and does not take back."""
     said = [_filled(block) for block in blocks if block.get("type") != "text" or str(block.get("text", "")).strip()]
-    return {"role": "assistant", "content": said or EMPTY}
+    thoughts = said and all(block.get("type") in ("thinking", "redacted_thinking") for block in said)
+    nothing: Payload = {"role": "assistant", "content": []}
+    return [{"role": "assistant", "content": said}, nothing] if thoughts else [{**nothing, "content": said}]
 
 
 def _filled(item: Payload) -> Payload:

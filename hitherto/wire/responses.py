@@ -277,6 +277,11 @@ def _result(result: ToolResult, call_type: str) -> Payload:
             answer = {"id": result.call_id, "output": words}
         case "apply_patch_call":
             answer["status"] = "failed" if result.is_error else "completed"
+        case "program":
+            status = "incomplete" if result.is_error else "completed"
+            answer = {"id": result.call_id, "call_id": result.call_id, "result": words, "status": status}
+        case "tool_search_call":
+            return {"type": "tool_search_output", "call_id": result.call_id, "execution": "client", "tools": []}
         case "function_call" | "custom_tool_call":
             answer["output"] = _content(parts) if parts else ""
         case _:
@@ -292,9 +297,6 @@ def _placeholder(call: str, call_type: str) -> Payload:
         case "apply_patch_call":
             return {"type": "apply_patch_call_output", "call_id": call, "output": NO_RESULT, "status": "failed"}
         case "program":
-            told = {"result": NO_RESULT, "status": "incomplete"}
-            return {"type": "program_output", "id": call, "call_id": call, **told}
-        case "tool_search_call":
-            return {"type": "tool_search_output", "call_id": call, "execution": "client", "tools": []}
+            return {**_result(ToolResult(call, (Text(NO_RESULT),)), call_type), "status": "incomplete"}
         case _:
             return _result(ToolResult(call, (Text(NO_RESULT),)), call_type)

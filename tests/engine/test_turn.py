@@ -18,6 +18,7 @@ from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Logged, Wire
 from hitherto.engine.turn_retry import key_mark
 from hitherto.errors import BudgetExceeded, IdempotencyKeyReused, InvalidInput, InvalidMessage, NotFound
 from hitherto.store.store import Store
+from hitherto.testing.requests import refusals
 from tests.conftest import SCOPE
 from tests.engine import streams
 from tests.memories import open_on
@@ -544,12 +545,42 @@ async def test_half_an_emoji(chat: Conversation) -> None:
     assert (await chat.messages())[1].message.payload["content"] == "Half: \ud83d"
 
 
-async def test_an_answer_of_nothing_can_be_sent_again(chat: Conversation) -> None:
-    async with chat.turn("Is it?", wire="anthropic") as turn:
-        await turn.add({"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": []})
-    async with chat.turn("And now?", wire="anthropic") as turn:
-        assert "[empty message]" in json.dumps(turn.request["messages"][1])
-        await turn.add("It is.")
+THOUGHT: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+SIGNED: dict[str, Any] = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "answer"),
+    [
+        (CHAT, {"choices": [{"message": {"role": "assistant", "content": None, "refusal": None}}]}),
+        (CHAT, {"choices": [{"message": {"role": "assistant"}}]}),
+        (CHAT, {"choices": [{"message": {"role": "assistant", "content": ""}}]}),
+        (CHAT, {"role": "assistant", "content": None, "tool_calls": []}),
+        (RESPONSES, {"object": "response", "status": "incomplete", "output": [THOUGHT]}),
+        (RESPONSES, {"object": "response", "status": "completed", "output": []}),
+        (ANTHROPIC, {"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": []}),
+        (ANTHROPIC, {"type": "message", "role": "assistant", "stop_reason": "max_tokens", "content": [SIGNED]}),
+    ],
+)
+async def test_an_answer_of_nothing_ends_the_turn(chat: Conversation, wire: Wire, answer: Any) -> None:
+    """However often; the question is kept, and what was not said is not sent again."""
+    for number in range(10):
+        async with chat.turn(f"Is it? {number}", wire=wire) as turn:
+            assert refusals(turn.request, wire=wire, model="claude-opus-4-8") == []
+            assert len(turn.context.messages) == number + 1
+            await turn.add(answer)
+            assert (turn.done, turn.text) == (True, "")
+    said = [one.message.text for one in await chat.messages() if one.message.role == "user"]
+    assert said == [f"Is it? {number}" for number in range(10)]
+
+
+async def test_a_stream_of_nothing_ends_the_turn(chat: Conversation, api: Api) -> None:
+    with Endpoint(api.streamed(""), path=api.path) as endpoint:
+        async with chat.turn("Is it?", wire=api.wire) as turn:
+            async for _ in turn.stream(await api.ask(endpoint.root, turn.request)):
+                pass
+            assert (turn.done, turn.text) == (True, "")
+    assert [one.message.text for one in await chat.messages()] == ["Is it?", ""]
 
 
 async def test_an_answer_of_another_api_is_told(chat: Conversation) -> None:
