@@ -15,8 +15,8 @@ from hitherto.cli import options
 from hitherto.cli.context import manifest_tables
 from hitherto.cli.log import digests_table
 from hitherto.cli.options import Target, default_scope
-from hitherto.cli.replay.command import rounds_table, run_replay, summary
-from hitherto.cli.replay.rounds import Replayed
+from hitherto.cli.replay.command import requests_table, run_replay, summary
+from hitherto.cli.replay.run import Replayed
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import parse
 from hitherto.engine.context.context import Context
@@ -32,7 +32,7 @@ _QUESTION, _ABOUT = "What exactly is Ansa allergic to, and what does she carry?"
 def demo(budget: options.Budget = 2_000, *, target: Target) -> None:
     """Replay a conversation that ships with Hitherto, and ask about its beginning.
 
-    Shows what each round would have cost, and what the last context holds. Needs no key and no network. With
+    Shows what each request would have cost, and what the last context holds. Needs no key and no network. With
     HITHERTO_MODEL set, that model makes digests.
     """
     settings = Settings.load(database=target.database)
@@ -40,7 +40,7 @@ def demo(budget: options.Budget = 2_000, *, target: Target) -> None:
     (found,) = run_replay(
         parse(source, Path(_NAME)), target, policy=hitherto.balanced(), budget=budget, question=_QUESTION
     )
-    parts: list[RenderableType] = [rounds_table(found.rounds, budget=budget), ""]
+    parts: list[RenderableType] = [requests_table(found.sent, budget=budget), ""]
     if found.digests:
         parts += [digests_table(found.digests, title=f"The digests, made by {settings.model}"), ""]
     if found.last is not None:
@@ -57,7 +57,7 @@ def _remembered(context: Context, found: Replayed) -> Panel:
     for line in recalled:
         if _ABOUT in line:
             text.append(f"\n{output.plain(line.strip())}", style="green")
-    title = f"Asked after {len(found.rounds)} rounds: {context.tokens:,} tokens are sent, instead of {found.full:,}"
+    title = f"Asked after {len(found.sent)} requests: {context.tokens:,} tokens are sent, instead of {found.full:,}"
     return Panel(text, title=Text(title), title_align="left")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hitherto.core.context.budget import TokenCounter
@@ -14,6 +15,8 @@ from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.trigger import AnyOf, Messages, Tokens
 from hitherto.core.prompt import Prompt
 from hitherto.core.scope import Scope
+from hitherto.engine.context.context import Context
+from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.engine.pages import in_pages
 from hitherto.errors import BudgetExceeded
@@ -75,32 +78,76 @@ class Counting(Model):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request: what had come in since the one before, and what the model answered."""
+    """One request: what had come in since the one before, from the message `seq` on, and what the model answered."""
 
+    seq: int
     asked: tuple[Message, ...]
     answered: tuple[Message, ...]
 
+    @property
+    def incoming(self) -> range:
+        """The seqs of what had come in."""
+        return range(self.seq, self.seq + len(self.asked))
 
-def steps(messages: Iterable[Message]) -> Iterator[Step]:
+
+def steps(messages: Sequence[Message]) -> Iterator[Step]:
     """The transcript as requests, in order.
 
     Consecutive messages of the assistant, tool calls included, are the answer to one request, which held everything
     before them. What came in before them is that request's `asked`: a user's messages, or a batch of tool results.
-    Messages at the end that nobody answered are a request too. Messages of the assistant at the beginning are a step
-    with empty `asked`: no request was made for them here.
+    Messages at the end that nobody answered are a request too. What comes before the first message of a user or a tool,
+    rules and greetings, is a step with empty `asked`: no request was made for it.
     """
+    before = (Role.SYSTEM, Role.ASSISTANT)
+    seq = next((at for at, message in enumerate(messages) if message.role not in before), len(messages))
+    if seq:
+        yield Step(0, (), tuple(messages[:seq]))
     asked: list[Message] = []
     answered: list[Message] = []
-    for message in messages:
+    for at, message in enumerate(messages[seq:], seq):
         if message.role is Role.ASSISTANT:
             answered.append(message)
             continue
         if answered:
-            yield Step(tuple(asked), tuple(answered))
-            asked, answered = [], []
+            yield Step(seq, tuple(asked), tuple(answered))
+            seq, asked, answered = at, [], []
         asked.append(message)
     if asked or answered:
-        yield Step(tuple(asked), tuple(answered))
+        yield Step(seq, tuple(asked), tuple(answered))
+
+
+async def requests(
+    memory: Memory,
+    chat: Conversation,
+    messages: Sequence[Message],
+    context: Callable[[Sequence[Message]], Awaitable[Context]],
+) -> AsyncIterator[tuple[Step, Context | BudgetExceeded]]:
+    """Append a transcript to an empty conversation as an agent does: a context is made for every answer, with what came
+    in since the one before, and then both are appended. Yields each request, or why it could not be made.
+
+    Digests are waited for, and the index if the policy recalls, so that the outcome is the same each time.
+    """
+    policy = await chat.policy()
+    recalls = policy.recalls or policy.recall
+    for step in steps(messages):
+        if step.asked:
+            try:
+                made = await context(step.asked)
+            except BudgetExceeded as error:
+                made = error
+            yield step, made
+        await chat.append(*step.asked, *step.answered, expect=step.seq)
+        await memory.wait_for_digests()
+        if recalls:
+            await memory.wait_for_index()  # what is recalled depends on what is found
+
+
+def sendable(name: str, step: Step, made: Context | BudgetExceeded) -> Context:
+    """The context of a request. Raises BudgetExceeded naming the conversation and the message where there is none."""
+    if isinstance(made, BudgetExceeded):
+        message = f"{name}: the request with the message of seq {step.seq} cannot be sent: {made}"
+        raise BudgetExceeded(message, over_by=made.over_by) from made
+    return made
 
 
 SCOPE = Scope(tenant="simulation", user="simulation", agent="simulation")
@@ -134,34 +181,24 @@ async def simulate(
     policy = await chat.policy()
     recalls = policy.recalls or policy.recall
     sent = list[tuple[SentRequest, int]]()
-    seq = 0
-    for step in steps(messages):
-        if step.asked:
-            try:
-                context = await chat.context(
-                    step.asked, budget=budget, instructions=instructions, wire=wire, model=agent
-                )
-            except BudgetExceeded as error:
-                message = f"{name}: the request with the message of seq {seq} cannot be sent: {error}"
-                raise BudgetExceeded(message, over_by=error.over_by) from error
-            breakpoints, end = repeats.breakpoints, repeats.end  # of the request before
-            repeated = repeats.of(context.request)
-            request = SentRequest(
-                seq=seq,
-                tokens=context.tokens,
-                repeated=repeated,
-                cached=price.cached(repeated, breakpoints=breakpoints, end=end),
-                breakpoints=tuple(repeats.breakpoints),
-                recalled=context.manifest.sections.get("recalled", 0),
-            )
-            sent.append((request, context.manifest.rev))
-        await chat.append(*step.asked, *step.answered)
-        await memory.wait_for_digests()
-        if recalls:
-            await memory.wait_for_index()  # what is recalled depends on what is found
-        seq += len(step.asked) + len(step.answered)
-        if step.asked:
-            advance()
+
+    async def ask(incoming: Sequence[Message]) -> Context:
+        return await chat.context(incoming, budget=budget, instructions=instructions, wire=wire, model=agent)
+
+    async for step, made in requests(memory, chat, messages, ask):
+        context = sendable(name, step, made)
+        breakpoints, end = repeats.breakpoints, repeats.end  # of the request before
+        repeated = repeats.of(context.request)
+        request = SentRequest(
+            seq=step.seq,
+            tokens=context.tokens,
+            repeated=repeated,
+            cached=price.cached(repeated, breakpoints=breakpoints, end=end),
+            breakpoints=tuple(repeats.breakpoints),
+            recalled=context.manifest.sections.get("recalled", 0),
+        )
+        sent.append((request, context.manifest.rev))
+        advance()
     for question in questions:
         shares: list[float] = []
         for recall in (None, False) if recalls else (None,):
@@ -174,11 +211,12 @@ async def simulate(
     into.digest_tokens_out += model.tokens_out - tokens_out
     digests = [one async for one in in_pages(chat.digests, lambda last: last.id, None)]
     into.failed += [one.error or "no reason given" for one in digests if one.status is Status.FAILED]
-    fired = [one.visible_rev for one in digests if one.visible_rev is not None and _changes_contexts(one)]
-    before = -1
+    fired = sorted(one.visible_rev for one in digests if one.visible_rev is not None and _changes_contexts(one))
+    before = 0
     for request, rev in sent:
-        into.sent.append(replace(request, fired=sum(before < one <= rev for one in fired)))
-        before = rev
+        until = bisect_right(fired, rev)
+        into.sent.append(replace(request, fired=until - before))
+        before = until
 
 
 def _changes_contexts(digest: Digest) -> bool:

@@ -34,7 +34,7 @@ class Need:
     """What the step behind one request needs of the log: `values`, those of its calls' arguments that occurred before
     them, each once.
 
-    The others are seqs, in order. `incoming` are the messages that no request has had yet, without `rules`: the system
+    The others are seqs, in order. `incoming` are the messages that no request has had yet; `rules` are the system
     messages that the log begins with. `words` are the user's messages since the assistant's last answer. `unanswered`
     are the messages with the calls whose results are incoming. `task` is the log's first user message.
     """
@@ -61,15 +61,14 @@ def needs(messages: Sequence[Message]) -> Iterator[Need]:
     words: list[int] = []
     makers: dict[str, int] = {}
     occurred = _Occurred()
-    seq = 0
     for step in steps(messages):
-        start, end = max(seq, rules.stop), seq + len(step.asked)
+        end = step.incoming.stop
         occurred.add(step.asked)
-        words += [at for at, one in enumerate(step.asked, seq) if one.opens_turn]
-        if step.answered and start < end:
+        words += [at for at, one in zip(step.incoming, step.asked, strict=True) if one.opens_turn]
+        if step.asked and step.answered:
             answers = (call for one in step.asked for call in one.answers)
             yield Need(
-                incoming=range(start, end),
+                incoming=step.incoming,
                 answered=step.answered,
                 rules=rules,
                 words=tuple(words),
@@ -81,7 +80,6 @@ def needs(messages: Sequence[Message]) -> Iterator[Need]:
         makers |= {call: at for at, one in enumerate(step.answered, end) for call in one.calls}
         if step.answered and not any(one.calls for one in step.answered):
             words.clear()
-        seq = end + len(step.answered)
 
 
 class _Occurred:

@@ -45,12 +45,12 @@ def check(conversation: dict[str, Any]) -> None:
     """What holds of every replay: nothing over budget, no message without a fate or with two, sums that add up."""
     assert {conversation[name] for name in ("over_budget", "gaps", "overlaps")} == {0}
     assert conversation["max_context_tokens"] <= BUDGET
-    rounds = conversation["per_round"]
-    assert conversation["rounds"] == len(rounds)
+    requests = conversation["per_request"]
+    assert conversation["requests"] == len(requests)
     for name in ("full_tokens", "context_tokens"):
-        assert conversation[name] == sum(one[name] for one in rounds)
-    assert conversation["max_context_tokens"] == max(one["context_tokens"] for one in rounds)
-    assert all(one["context_tokens"] <= BUDGET for one in rounds)
+        assert conversation[name] == sum(one[name] for one in requests)
+    assert conversation["max_context_tokens"] == max(one["context_tokens"] for one in requests)
+    assert all(one["context_tokens"] <= BUDGET for one in requests)
 
 
 @lasting

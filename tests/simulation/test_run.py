@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Call, Message, Policy, assistant, system, tool_result, user
-from hitherto.core.log.message import Role
+from hitherto.core.log.message import Kind, Logged, Role
 from hitherto.core.policy.span import Fate
 from hitherto.core.price import Price
 from hitherto.errors import BudgetExceeded
@@ -21,6 +22,7 @@ from hitherto.providers.extractive import Extractive
 from hitherto.providers.scripted import Scripted
 from hitherto.simulation.figures import Figures, evidence_shown
 from hitherto.simulation.run import Counting, redact_summarize, redact_trim, simulate, steps
+from hitherto.store.log.log import LogStore
 from hitherto.tokens import counter_for
 from tests.conftest import SCOPE
 from tests.tokens.test_counters import reference_count
@@ -42,7 +44,7 @@ def written(letters: str) -> list[str]:
     def text(messages: tuple[Message, ...]) -> str:
         return "".join(names[id(message)] for message in messages)
 
-    return [f"{text(one.asked)}>{text(one.answered)}" for one in steps(SAID[letter] for letter in letters)]
+    return [f"{text(one.asked)}>{text(one.answered)}" for one in steps([SAID[letter] for letter in letters])]
 
 
 def test_a_conversation() -> None:
@@ -50,7 +52,7 @@ def test_a_conversation() -> None:
 
 
 def test_every_batch_of_results_is_answered_by_a_request_of_its_own() -> None:
-    assert written("sucrqcrqaua") == ["su>c", "rq>c", "rq>a", "u>a"]
+    assert written("sucrqcrqaua") == [">s", "u>c", "rq>c", "rq>a", "u>a"]
 
 
 def test_what_is_said_in_one_go_is_one_answer() -> None:
@@ -67,16 +69,18 @@ def test_what_is_left_unanswered_is_a_request_too() -> None:
 
 def test_a_greeting_answers_nothing() -> None:
     assert written("aua") == [">a", "u>a"]
+    assert written("sasu") == [">sas", "u>"]
     assert written("") == []
 
 
 @given(st.text("sucrqa", max_size=30))
 def test_nothing_is_lost_and_nothing_twice(letters: str) -> None:
-    found = list(steps(SAID[letter] for letter in letters))
+    found = list(steps([SAID[letter] for letter in letters]))
     assert [message for one in found for message in (*one.asked, *one.answered)] == [SAID[one] for one in letters]
     assert all(message.role is not Role.ASSISTANT for one in found for message in one.asked)
-    assert all(message.role is Role.ASSISTANT for one in found for message in one.answered)
+    assert all(message.role is Role.ASSISTANT for one in found if one.asked for message in one.answered)
     assert all(one.asked for one in found[1:])
+    assert all(one.asked[0] is SAID[letters[one.seq]] for one in found[1:])
     assert all(one.answered for one in found[:-1])
 
 
@@ -181,6 +185,25 @@ async def test_every_step_of_an_agent_is_a_request() -> None:
     found = await simulated(work(5), Policy("none"))
     assert [one.seq for one in found.sent] == [seq for turn in range(5) for seq in (4 * turn, 4 * turn + 2)]
     assert [one.repeated for one in found.sent[1:]] == [one.tokens - 3 for one in found.sent[:-1]]
+
+
+async def test_what_each_step_of_a_long_turn_reads_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the time goes with the number of steps."""
+    read, before, messages = [0], list[int](), LogStore.messages
+
+    async def counted(self: LogStore, *given: Any) -> list[Logged]:
+        found = await messages(self, *given)
+        read[0] += len(found)
+        return found
+
+    monkeypatch.setattr(LogStore, "messages", counted)
+    calls = [one for one in work(120) if one.kind is not Kind.TEXT]
+    await simulated(
+        [user("What of the orders?"), *calls], Policy("none"), budget=1_500, advance=lambda: before.append(read[0])
+    )
+    steps_read = [after - earlier for earlier, after in pairwise(before)]
+    assert len(steps_read) == 120
+    assert 0 < max(steps_read[60:]) <= max(steps_read[:60])
 
 
 async def test_several_stages_cost_less_and_keep_less() -> None:

@@ -16,7 +16,7 @@ from hitherto.cli import options
 from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
 from hitherto.cli.options import Target
 from hitherto.cli.policies import parse_policy
-from hitherto.cli.replay.rounds import Replayed, Round, repeated, replay_all
+from hitherto.cli.replay.run import Replayed, Sent, repeated, replay_all
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import one_line
 from hitherto.cli.terminal.tables import NONE, cut, numbers, or_none, table_of, wide
@@ -24,32 +24,33 @@ from hitherto.cli.transcripts.transcript import Transcript, load
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.settings import Settings
+from hitherto.simulation.run import steps
 
 _BAR, _WIDE_BAR = 20, 40
 
 
-def rounds_table(rounds: Sequence[Round], *, budget: int) -> Table:
-    """Per round, the tokens of the full history beside those of the context."""
-    most = max((request.full_tokens for request in rounds), default=1)
+def requests_table(sent: Sequence[Sent], *, budget: int) -> Table:
+    """Per request, the tokens of the full history beside those of the context."""
+    most = max((request.full_tokens for request in sent), default=1)
     bar = _WIDE_BAR if wide() else _BAR
-    table = table_of(f"Tokens sent per round, of a budget of {budget:,}")
-    numbers(table, "round", "full", "context")
+    table = table_of(f"Tokens of each request, of a budget of {budget:,}")
+    numbers(table, "request", "full", "context")
     table.add_column(Text.assemble(("█ context ", "green"), ("░ saved", "red")), no_wrap=True, min_width=bar)
     numbers(table, "digest to")
-    table.add_column("the user says", ratio=1)
-    for number, request in enumerate(rounds, 1):
+    table.add_column("what came in", ratio=1)
+    for number, request in enumerate(sent, 1):
         table.add_row(
             str(number),
             f"{request.full_tokens:,}",
             f"{request.context_tokens:,}",
             _bar(request, most, bar),
             or_none(request.digest_end),
-            cut(request.user_text),
+            cut(request.text),
         )
     return table
 
 
-def _bar(request: Round, most: int, width: int) -> Text:
+def _bar(request: Sent, most: int, width: int) -> Text:
     """The full history, and in front the part of it that the context takes."""
     full = max(1, round(width * request.full_tokens / max(most, 1)))
     context = min(full, max(1, round(width * request.context_tokens / max(most, 1))))
@@ -62,7 +63,7 @@ def replays_table(found: Sequence[Replayed]) -> Table:
     table.add_column("id", "all", ratio=1)
     columns = [
         ("messages", [replayed.messages for replayed in found], sum),
-        ("rounds", [len(replayed.rounds) for replayed in found], sum),
+        ("requests", [len(replayed.sent) for replayed in found], sum),
         ("full", [replayed.full_tokens for replayed in found], sum),
         ("context", [replayed.context_tokens for replayed in found], sum),
         ("largest", [replayed.max_context_tokens for replayed in found], max),
@@ -87,7 +88,7 @@ def replays_table(found: Sequence[Replayed]) -> Table:
 
 def summary(found: Sequence[Replayed]) -> str:
     """What the replays found, in words."""
-    messages, rounds = sum(replayed.messages for replayed in found), sum(len(replayed.rounds) for replayed in found)
+    messages, requests = sum(replayed.messages for replayed in found), sum(len(replayed.sent) for replayed in found)
     full, context = sum(replayed.full_tokens for replayed in found), sum(replayed.context_tokens for replayed in found)
     over, gaps = sum(replayed.over_budget for replayed in found), sum(replayed.gaps for replayed in found)
     digests, overlaps = sum(len(replayed.digests) for replayed in found), sum(replayed.overlaps for replayed in found)
@@ -95,7 +96,7 @@ def summary(found: Sequence[Replayed]) -> str:
     if any(replayed.failed for replayed in found):
         outcome = failures(found)
     return (
-        f"{messages:,} messages in {rounds:,} rounds: {full:,} tokens with the full history each time, {context:,} "
+        f"{messages:,} messages in {requests:,} requests: {full:,} tokens with the full history each time, {context:,} "
         f"with the memory ({_share(found)}), of which {repeated(found):.0%} repeat the request before. "
         f"Contexts over budget: {over}; messages without a fate: {gaps}, with two: "
         f"{overlaps}. {outcome}"
@@ -131,8 +132,8 @@ def replay(
 ) -> None:
     """Replay a transcript, and say what it would have cost.
 
-    Takes a context, appends and digests, round by round. The conversation is kept under the transcript's name. An
-    earlier replay of that name is replaced.
+    Takes a context for each request, appends and digests, as an agent does. The conversation is kept under the
+    transcript's name. An earlier replay of that name is replaced.
     """
     _, chosen = parse_policy(policy)
     transcripts = load(file, conversation=conversation)
@@ -156,12 +157,12 @@ def run_replay(
 ) -> list[Replayed]:
     """Replay transcripts into the target, with a progress bar, and ask each the `question` in the end."""
     settings = Settings.load(database=target.database)
-    rounds = sum(message.opens_turn for transcript in transcripts for message in transcript.messages)
+    requests = sum(bool(step.asked) for transcript in transcripts for step in steps(transcript.messages))
     name = transcripts[0].id if len(transcripts) == 1 else f"{len(transcripts)} conversations"
 
     async def work() -> list[Replayed]:
         with output.progress() as progress:
-            bar = progress.add_task("opening the database", total=rounds)
+            bar = progress.add_task("opening the database", total=requests)
             async with hitherto.open(
                 settings.database,
                 budget=budget,

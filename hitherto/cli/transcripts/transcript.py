@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,17 +34,6 @@ class Transcript:
 
     id: str
     messages: tuple[Message, ...]
-
-    def rounds(self) -> Iterator[tuple[Message, ...]]:
-        """The messages in parts that each begin with a user message; the first may lack it."""
-        part: list[Message] = []
-        for message in self.messages:
-            if message.opens_turn and part:
-                yield tuple(part)
-                part = []
-            part.append(message)
-        if part:
-            yield tuple(part)
 
 
 def load(path: Path, *, conversation: str | None = None) -> list[Transcript]:

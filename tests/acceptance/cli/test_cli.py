@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Manifest, assistant, user
 from hitherto.cli.app import COMMANDS, command_of
-from hitherto.cli.replay.rounds import Replayed, account
+from hitherto.cli.replay.run import Replayed, account
 from hitherto.core.policy.span import Fate, Reason, Span
 from hitherto.store import rows
 from tests.acceptance.cli.commands import (
@@ -108,17 +108,17 @@ def test_the_first_thing_anyone_runs() -> None:
 
     shown, _, tries = ran.out.partition("What to try next")
     assert max(map(len, shown.splitlines())) <= 80
-    rounds = re.findall(r"^ +(\d+) +([\d,]+) +([\d,]+)  █+░* +(?:\d+|–)  \S", shown, re.MULTILINE)
-    assert [int(number) for number, _, _ in rounds] == list(range(1, 39))
-    assert all(int(context.replace(",", "")) <= 2_000 for _, _, context in rounds)
+    requests = re.findall(r"^ +(\d+) +([\d,]+) +([\d,]+)  █+░* +(?:\d+|–)  \S", shown, re.MULTILINE)
+    assert [int(number) for number, _, _ in requests] == list(range(1, 43))
+    assert all(int(context.replace(",", "")) <= 2_000 for _, _, context in requests)
     # It ends with a question about the beginning, and what answers it is in its context.
     said = " ".join(re.sub(r" *│\n?│? *", " ", shown).split())
     assert "What exactly is Ansa allergic to, and what does she carry?" in said
     assert "severe tree nut allergy: she carries a pen" in said
-    sent, full = re.findall(r"Asked after 38 rounds: ([\d,]+) tokens are sent, instead of ([\d,]+)", shown)[0]
+    sent, full = re.findall(r"Asked after 42 requests: ([\d,]+) tokens are sent, instead of ([\d,]+)", shown)[0]
     assert int(sent.replace(",", "")) <= 2_000 < 8_000 < int(full.replace(",", ""))
     assert re.search(r"^ +2–\d +recalled +recalled for the incoming message ", shown, re.MULTILINE)
-    assert "85 messages in 38 rounds" in shown
+    assert "85 messages in 42 requests" in shown
     assert re.search(r"of which \d\d% repeat the request before", said)
     for command in ("log demo", "recall ", "context demo", "replay "):
         assert f"hitherto {command}" in tries
@@ -141,28 +141,31 @@ def test_the_json_of_a_replay(support: dict[str, Any]) -> None:
     assert set(support) == {"conversations", "repeated", "seconds"}
     found = dict(support["conversations"][0])
     items = [json.loads(line) for line in SUPPORT.read_text().splitlines()]
-    rounds, digests = found.pop("per_round"), found.pop("digests")
+    requests, digests = found.pop("per_request"), found.pop("digests")
     assert found.pop("repeated") == pytest.approx(support["repeated"], abs=0.001)
     assert found == {
         "id": "support",
         "messages": len(items),
-        "rounds": len(rounds),
-        "full_tokens": sum(one["full_tokens"] for one in rounds),
-        "context_tokens": sum(one["context_tokens"] for one in rounds),
-        "max_context_tokens": max(one["context_tokens"] for one in rounds),
+        "requests": len(requests),
+        "full_tokens": sum(one["full_tokens"] for one in requests),
+        "context_tokens": sum(one["context_tokens"] for one in requests),
+        "max_context_tokens": max(one["context_tokens"] for one in requests),
         "over_budget": 0,
         "gaps": 0,
         "overlaps": 0,
     }
-    assert [set(one) for one in rounds] == [{"seq", "full_tokens", "context_tokens", "digest_end"}] * len(rounds)
-    assert [one["seq"] for one in rounds] == [seq for seq, item in enumerate(items) if item["role"] == "user"]
+    assert [set(one) for one in requests] == [{"seq", "full_tokens", "context_tokens", "digest_end"}] * len(requests)
+    # One before each answer: for a user's message, and for the results that the assistant goes on from.
+    asked = [seq for seq, item in enumerate(items) if item["role"] in ("user", "tool")]
+    assert [one["seq"] for one in requests] == [seq for seq in asked if seq - 1 not in asked]
     assert [set(one) for one in digests] == [{"id", "start", "end", "base", "action", "status", "tokens"}] * len(
         digests
     )
     assert [one["base"] for one in digests] == [None, *(one["id"] for one in digests[:-1])]
     assert {one["status"] for one in digests} == {"completed"}
-    # A round sees the digest that the round before it left.
-    assert [one["digest_end"] for one in rounds[-3:]] == [one["end"] for one in digests[-4:-1]]
+    # A request sees the newest digest that the rounds before it left.
+    ends = [[end["end"] for end in digests if end["end"] < one["seq"]] for one in requests]
+    assert [one["digest_end"] for one in requests] == [max(before, default=None) for before in ends]
 
 
 def test_the_log_has_every_message(cli: Cli, support: dict[str, Any]) -> None:
@@ -433,7 +436,7 @@ def test_output_in_ascii() -> None:
     demo = bare("demo", "--database", "memory:", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert (demo.code, demo.err) == (0, "")
     assert demo.out.isascii()
-    assert re.search(r"^ +38  8,715    1,\d\d\d  #+\.+ +-  Last one", demo.out, re.MULTILINE)
+    assert re.search(r"^ +42  8,715    1,\d\d\d  #+\.+ +-  Last one", demo.out, re.MULTILINE)
 
 
 def test_a_reader_that_has_seen_enough(cli: Cli, support: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.cli.transcripts.transcript import Transcript, parse
-from hitherto.core.log.message import Kind, Role
+from hitherto.core.log.message import Kind
 from hitherto.errors import InvalidTranscript
 
 FILE = Path("talk.jsonl")
@@ -64,14 +64,6 @@ def test_chat_lines_are_kept_to_the_byte() -> None:
         Kind.TEXT,
         Kind.TEXT,
     ]
-
-
-def test_rounds_begin_with_a_user_message_but_perhaps_the_first() -> None:
-    read = only(parse(lines({"role": "system", "content": "Be kind."}, SAYS, ASKS, CALLS, RESULT, SAYS, ASKS), FILE))
-    rounds = list(read.rounds())
-    assert [len(portion) for portion in rounds] == [2, 4, 1]
-    assert [portion[0].role for portion in rounds] == [Role.SYSTEM, Role.USER, Role.USER]
-    assert tuple(message for portion in rounds for message in portion) == read.messages
 
 
 @pytest.mark.parametrize(
@@ -199,7 +191,6 @@ def read_or_refused(data: bytes) -> None:
     assert len({one.id for one in found}) == len(found)
     for one in found:
         assert one.messages
-        assert tuple(message for portion in one.rounds() for message in portion) == one.messages
 
 
 json_values = st.recursive(

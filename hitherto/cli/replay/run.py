@@ -1,4 +1,4 @@
-"""A replay: each round takes a context, then appends, as an application would."""
+"""A replay: a context for each request, and then its messages and their answer are appended, as an agent does."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.pages import in_pages
 from hitherto.errors import BudgetExceeded, Conflict
 from hitherto.simulation.figures import Repeats, share
+from hitherto.simulation.run import requests, sendable
 from hitherto.wire import codec
 
 _MARK = "hitherto_replay"
@@ -34,16 +35,16 @@ _CHAT = codec(CHAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """One request of a replay: the seq and the text of its user message, its tokens with the full history and with the
-    memory, and how many of its first tokens repeat the request before."""
+class Sent:
+    """One request of a replay: the seq and the text of its first new message, its tokens with the full history and with
+    the memory, and how many of its first tokens repeat the request before."""
 
     seq: int
     full_tokens: int
     context_tokens: int
     repeated: int
     digest_end: int | None
-    user_text: str
+    text: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class Replayed:
 
     id: str
     messages: int = 0
-    rounds: list[Round] = field(default_factory=list[Round])
+    sent: list[Sent] = field(default_factory=list[Sent])
     over_budget: int = 0
     gaps: int = 0
     overlaps: int = 0
@@ -64,15 +65,15 @@ class Replayed:
 
     @property
     def full_tokens(self) -> int:
-        return sum(request.full_tokens for request in self.rounds)
+        return sum(request.full_tokens for request in self.sent)
 
     @property
     def context_tokens(self) -> int:
-        return sum(request.context_tokens for request in self.rounds)
+        return sum(request.context_tokens for request in self.sent)
 
     @property
     def max_context_tokens(self) -> int:
-        return max((request.context_tokens for request in self.rounds), default=0)
+        return max((request.context_tokens for request in self.sent), default=0)
 
     @property
     def failed(self) -> list[Digest]:
@@ -83,7 +84,7 @@ class Replayed:
         return {
             "id": self.id,
             "messages": self.messages,
-            "rounds": len(self.rounds),
+            "requests": len(self.sent),
             "full_tokens": self.full_tokens,
             "context_tokens": self.context_tokens,
             "max_context_tokens": self.max_context_tokens,
@@ -92,14 +93,14 @@ class Replayed:
             "gaps": self.gaps,
             "overlaps": self.overlaps,
             "digests": [{name: getattr(one, name) for name in digest_fields} for one in self.digests],
-            "per_round": [fields_of(request, "repeated", "user_text") for request in self.rounds],
+            "per_request": [fields_of(request, "repeated", "text") for request in self.sent],
         }
 
 
 def repeated(found: Sequence[Replayed]) -> float:
     """The share of the tokens of all requests that repeats the request before, of the same conversation."""
-    rounds = [request for replayed in found for request in replayed.rounds]
-    return share(sum(request.repeated for request in rounds), sum(request.context_tokens for request in rounds))
+    sent = [request for replayed in found for request in replayed.sent]
+    return share(sum(request.repeated for request in sent), sum(request.context_tokens for request in sent))
 
 
 async def replay_all(
@@ -115,9 +116,9 @@ async def replay_all(
 ) -> list[Replayed]:
     """Replay conversations from their beginning, a few at once; earlier replays of the same names are replaced.
 
-    After every round, digests are waited for, so that the outcome is the same each time, and `advance` is called. In
-    the end the `question` is asked of each. Everything is checked before anything is changed. Raises BudgetExceeded
-    naming the round whose message does not fit, Conflict when a conversation of that name exists that no replay made.
+    `advance` is called for each request; see `requests`. In the end the `question` is asked of each. Before anything is
+    changed, it is checked that there is no conversation of such a name that no replay made, and that the budget has
+    room for each user message. Raises Conflict, and BudgetExceeded naming the message whose request cannot be made.
     """
     costs = [[_CHAT.tokens(message.payload, counter) for message in transcript.messages] for transcript in transcripts]
     conversations = [memory.conversation(transcript.id, scope=scope, policy=policy) for transcript in transcripts]
@@ -164,29 +165,26 @@ async def _replay(
     wire = RESPONSES if policy.doing(DigestAction.COMPACT) else CHAT
     repeats = Repeats(codec(wire), counter)
     full = list(accumulate(costs, initial=_CHAT.framing))
-    for part in transcript.rounds():
-        first = part[0]
-        if first.opens_turn:
-            context = await conversation.context(first, budget=budget, wire=wire)
-            account(found, context.manifest)
-            found.rounds.append(
-                Round(
-                    seq=found.messages,
-                    full_tokens=full[found.messages + 1],
-                    context_tokens=context.tokens,
-                    repeated=repeats.of(context.request),
-                    digest_end=_digest_end(context.manifest),
-                    user_text=first.text,
-                )
+
+    async def ask(incoming: Sequence[Message]) -> Context:
+        return await conversation.context(incoming, budget=budget, wire=wire)
+
+    first, *rest = transcript.messages
+    async for step, made in requests(memory, conversation, [_marked(first), *rest], ask):
+        context, found.messages = sendable(transcript.id, step, made), step.seq
+        account(found, context.manifest)
+        found.sent.append(
+            Sent(
+                seq=step.seq,
+                full_tokens=full[step.incoming.stop],
+                context_tokens=context.tokens,
+                repeated=repeats.of(context.request),
+                digest_end=_digest_end(context.manifest),
+                text=step.asked[0].text,
             )
-        head = _marked(first) if found.messages == 0 else first
-        appended = await conversation.append(head, *part[1:], expect=found.messages)
-        found.messages = appended.end + 1
-        await memory.wait_for_digests()
-        if policy.recalls or policy.recall:
-            await memory.wait_for_index()  # or what is recalled would depend on how far the index is
-        if first.opens_turn:
-            advance()
+        )
+        advance()
+    found.messages = len(transcript.messages)
     digests = in_pages(conversation.digests, lambda last: last.id, None)
     found.digests += [digest async for digest in digests if digest.action is not DigestAction.CLEAR]
     return found
