@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, cast
@@ -186,9 +186,10 @@ class WorkFigures:
 
     `requests` counts the answers of transcripts that a request was due for, `refused` those whose context could not be
     made; such a request shows nothing and costs nothing. In `too_large` of them what must be there takes more than
-    the budget. `rules`, `words` (the user's in the running turn) and `task` (the first user message) count the requests
-    whose budget holds the message beside what must be there, `rules_begin` all that have rules. `values` counts what
-    calls need. `everything` are the tokens of the same requests with the whole log in each.
+    the budget. An API would refuse `unacceptable` of those that could be made. `rules`, `words` (the user's in the
+    running turn) and `task` (the first user message) count the requests whose budget holds the message beside what must
+    be there, `rules_begin` all that have rules. `values` counts what calls need. `everything` are the tokens of the
+    same requests with the whole log in each.
     """
 
     policy: str
@@ -196,6 +197,7 @@ class WorkFigures:
     requests: int = 0
     refused: int = 0
     too_large: int = 0
+    unacceptable: int = 0
     rules: Seen = field(default_factory=Seen)
     rules_begin: Seen = field(default_factory=Seen)
     words: Seen = field(default_factory=Seen)
@@ -218,6 +220,7 @@ class WorkFigures:
             "requests": self.requests,
             "refused": self.refused,
             "too_large": self.too_large,
+            "unacceptable": self.unacceptable,
             **{name: _rounded(getattr(self, name).share) for name in seen},
             "counted": {name: getattr(self, name).count for name in seen},
             "tokens": self.context.sent,
@@ -233,9 +236,19 @@ def _rounded(value: float | None) -> float | None:
 
 
 class WorkCounter:
-    """Counts the requests of one transcript, in the order of its needs. `counter` counts as the memory does."""
+    """Counts the requests of one transcript, in the order of its needs. `counter` counts as the memory does. `refusals`
+    says why the API would refuse a request."""
 
-    def __init__(self, messages: Sequence[Message], into: WorkFigures, *, wire: Wire, counter: TokenCounter) -> None:
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        into: WorkFigures,
+        *,
+        wire: Wire,
+        counter: TokenCounter,
+        refusals: Callable[[Mapping[str, Any]], Sequence[str]],
+    ) -> None:
+        self._refusals = refusals
         self._messages, self._into, self._codec = messages, into, codec(wire)
         self._repeats = Repeats(self._codec, counter)
         self._costs = [
@@ -255,6 +268,7 @@ class WorkCounter:
         into = self._into
         wire = self._codec.name
         self._count(need, request_text(request, wire), request_text(request, wire, users=True))
+        into.unacceptable += bool(self._refusals(request))
         into.context.sent += tokens
         into.context.repeated += self._repeats.of(request)
         into.everything.sent += self._whole[need.incoming.stop]

@@ -113,7 +113,9 @@ def cost(*messages: Message) -> int:
 def figures(budget: int, *sent: list[Message] | None, log: list[Message] = LOG) -> WorkFigures:
     """The figures when the requests of `log` have these messages; None: the context was refused."""
     found = WorkFigures(policy="by hand", budget=budget)
-    counter = WorkCounter(log, found, wire="openai.chat", counter=Words())
+    counter = WorkCounter(
+        log, found, wire="openai.chat", counter=Words(), refusals=lambda request: request["messages"][3:]
+    )
     for need, messages in zip(needs(log), sent, strict=True):
         if messages is None:
             counter.refused(need)
@@ -124,7 +126,7 @@ def figures(budget: int, *sent: list[Message] | None, log: list[Message] = LOG) 
 
 def test_with_everything_in_each_request_everything_is_shown_at_the_price_of_everything() -> None:
     all_of_it = figures(10_000, LOG[:2], LOG[:4], LOG[:6], LOG[:8])
-    assert (all_of_it.requests, all_of_it.refused, all_of_it.too_large) == (4, 0, 0)
+    assert (all_of_it.requests, all_of_it.refused, all_of_it.too_large, all_of_it.unacceptable) == (4, 0, 0, 3)
     assert [all_of_it.rules.shown, all_of_it.words.shown, all_of_it.task.shown] == [4, 4, 4]
     assert (all_of_it.values.shown, all_of_it.values.count) == (2, 2)
     assert all_of_it.context == all_of_it.everything

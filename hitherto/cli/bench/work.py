@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hitherto.cli.transcripts.transcript import Transcript
 from hitherto.core.context.budget import TokenCounter
@@ -14,6 +15,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import BudgetExceeded
 from hitherto.simulation.run import requests
 from hitherto.simulation.work import WorkCounter, WorkFigures, needs
+from hitherto.testing.requests import refusals
 
 
 async def measure(
@@ -29,13 +31,16 @@ async def measure(
     see `requests`. What nobody answered is left out. `counter` counts as the memory does. `advance` is called after
     each answer."""
 
+    def refused(request: Mapping[str, Any]) -> list[str]:
+        return refusals(request, wire=wire)
+
     for number, transcript in enumerate(transcripts):
         chat = memory.conversation(transcript.id, scope=Scope(tenant="bench", user=str(number), agent="bench"))
 
         async def ask(incoming: Sequence[Message], chat: Conversation = chat) -> Context:
             return await chat.context(incoming, budget=into.budget, wire=wire)
 
-        work = WorkCounter(transcript.messages, into, wire=wire, counter=counter)
+        work = WorkCounter(transcript.messages, into, wire=wire, counter=counter, refusals=refused)
         needed = needs(transcript.messages)
         async for step, made in requests(memory, chat, transcript.messages, ask):
             if not step.answered:

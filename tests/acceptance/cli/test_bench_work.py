@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def test_figures_that_can_be_counted_by_hand(file: Path) -> None:
     assert (ran.json["conversations"], ran.json["messages"], ran.json["wire"]) == (1, 7, "openai.chat")
     small, large = ran.json["results"]
     shown = {"rules": 1, "rules_begin": 1, "words": 1, "task": 1, "values": 1}
-    assert large.items() >= {"policy": "none", "budget": 5_000, "requests": 3, "refused": 0, "too_large": 0}.items()
+    assert large.items() >= {"policy": "none", "budget": 5_000, "requests": 3, "refused": 0, "unacceptable": 0}.items()
+    assert large["too_large"] == 0
     assert large.items() >= shown.items()
     assert large["counted"] == {"rules": 3, "rules_begin": 3, "words": 3, "task": 3, "values": 2}
     assert (large["tokens"], large["repeated"]) == (large["everything_tokens"], large["everything_repeated"])
@@ -84,6 +86,11 @@ def test_people_get_a_table_for_each_policy(file: Path, wire: str) -> None:
 )
 def test_wrong_usage(file: Path, words: tuple[str, ...], code: int) -> None:
     assert bench(file, *words).code == code
+
+
+def test_without_the_sdk_of_the_api(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic.types.message_create_params", None)
+    assert "pip install 'hitherto[anthropic]'" in bench(file, "--wire", "anthropic").failed(2)
 
 
 def test_a_transcript_without_answers(tmp_path: Path) -> None:
