@@ -469,6 +469,21 @@ async def test_a_result_that_is_too_long_is_cut_in_the_request_and_whole_in_the_
     assert len((await chat.messages())[-2].message.text) > 250_000
 
 
+async def test_what_outgrows_the_budget_gives_way_the_oldest_first(chat: Conversation, api: Api) -> None:
+    async with chat.turn("Is it?", wire=api.wire, budget=1_000) as turn:
+        for number in range(30):
+            await turn.add(assistant(calls=[hitherto.Call(id=f"{number}", name="f")]))
+            await turn.add(tool_result(f"{number}", f"found {number}: {'word ' * 50}"))
+            sent = json.dumps(turn.request)
+            assert turn.context.tokens <= 1_000
+            assert refusals(turn.request, wire=api.wire) == []
+            assert "Is it?" in sent
+            assert f"found {number}:" in sent
+        assert "found 0:" not in json.dumps(turn.request)
+        await turn.add("It is.")
+    assert len(await chat.messages()) == 62
+
+
 async def test_a_turn_that_is_left_while_a_request_is_due_is_not_answered(chat: Conversation) -> None:
     """As by a loop with a limit: a retry goes on from the question."""
     async with chat.turn("Is it?", key="k") as turn:
