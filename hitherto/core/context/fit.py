@@ -325,7 +325,8 @@ class _Fitting:
             away = cut(total, room, step)
             moved = self._moved(begin + room + away - step)
         floor = begin + min(away, total)
-        turn = self._newest_turn() if self.said is None else None
+        # What is recalled while the assistant is at work stands still: its room is not for the turn.
+        turn = None if self.said is not None and request.recall_tokens else self._newest_turn()
         while True:
             kept, more = self._kept(floor if turn is None else min(floor, turn), step)
             cuts = floor > begin and not (turn is not None and floor >= turn)
@@ -344,11 +345,10 @@ class _Fitting:
     def _moved(self, place: int) -> int:
         """The seq behind the group in which the running sum reached `place`."""
         at = bisect_right(self.usable, place, key=self._before)
-        return self.usable[max(at - 1, 0)].last + 1
+        return self.usable[max(at - 1, 0)].last + 1 if self.usable else self.head.next_seq
 
     def _newest_turn(self) -> int | None:
-        """The running sum of what is shown before the newest turn of the log, which is finished; None if the view shows
-        none."""
+        """The running sum of what is shown before the newest turn of the log; None if the view shows none."""
         for group in reversed(self.found):
             if group.first < self.head.next_seq and group.members[0].message.opens_turn:
                 place = before(group, self.view)
