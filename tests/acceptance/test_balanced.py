@@ -158,6 +158,7 @@ async def test_within_a_loop_what_is_recalled_stands_still(store: Store) -> None
             seen.append((first, blocks))
             call, result = step(number)
             await chat.append(incoming, call)
+            await memory.wait_for_index()  # what is searched before it is indexed may have another score then
             incoming = result
         pairs = [*itertools.pairwise(seen)]
         assert [one for one, after in pairs if one[0] == after[0] and one != after] == []

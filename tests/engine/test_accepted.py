@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from hitherto.testing.requests import refusals
 from tests.acceptance.dialogue import says_each
-from tests.conftest import SCOPE
+from tests.conftest import SCOPE, SHARED
 from tests.engine.held import HeldCompactor
 from tests.lengths import examples, lasting
 from tests.memories import open_on
@@ -98,13 +97,12 @@ async def test_an_id_is_used_again_before_its_result(memory: Memory, to: Wire) -
     assert json.dumps(context.request).count("[no result yet]") == 1
 
 
-TRANSCRIPTS = Path(__file__).parents[3] / "shared/data/agents/airline.json"
-
-
-@pytest.mark.skipif(not TRANSCRIPTS.exists(), reason="the public transcripts of agents are not there")
 @pytest.mark.parametrize("to", WIRES)
 async def test_public_transcripts(memory: Memory, to: Wire) -> None:
-    for transcript in json.loads(TRANSCRIPTS.read_text())[: examples(4)]:
+    path = SHARED / "data" / "agents" / "airline.json"
+    if not path.exists():
+        pytest.skip("needs ../shared/data/agents beside the project")
+    for transcript in json.loads(path.read_text())[: examples(4)]:
         chat = memory.conversation(f"c{next(_names)}", scope=SCOPE, policy="none")
         await chat.append(*(wire.read(item, wire="openai.chat") for item in transcript))
         context = await chat.context("And now?", wire=to, budget=100_000)

@@ -145,6 +145,8 @@ class World:
         assert popped in [*newest, *shown[-1:]]
         if popped in newest and await self.answers_what_is_gone(log):
             return  # its call was replaced before it came, or has expired: it was not shown
+        if log and log[-1].message.kind is Kind.REASONING:
+            return  # what it led to never came: it was not shown
         assert await self.items_now() != shown or not shown
 
     async def rewind(self, by: int) -> None:

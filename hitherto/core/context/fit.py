@@ -146,8 +146,9 @@ def beside_rules(request: ContextRequest, gathered: Gathered) -> int:
 
 def fit(request: ContextRequest, gathered: Gathered) -> Fitted:
     """The context. Older messages are cut in steps; the newest turn of the log is shown if it fits at all, even in the
-    room that was set aside. Raises BudgetExceeded where instructions, tools, rules and the incoming messages do not
-    fit, with what each takes; InvalidBatch for an incoming result whose call is not there."""
+    room that was set aside, unless the assistant is at work on it and something may be recalled. Raises BudgetExceeded
+    where instructions, tools, rules and the incoming messages do not fit, with what each takes; InvalidBatch for an
+    incoming result whose call is not there."""
     return _Fitting(request, gathered).fitted()
 
 

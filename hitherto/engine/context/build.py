@@ -117,8 +117,8 @@ class ContextBuilder:
         """The payload, the request it was made for, and what is to be recalled into it. What a search has loaded is
         held no longer than its turn."""
         # Whatever the question: what is cut must not depend on it.
-        said = question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
-        if self._queries(gathered, said, wanted) or wanted.options is not None or wanted.policy.recalls:
+        asks = bool(self._queries(gathered, _said(request, gathered), wanted))
+        if asks or wanted.options is not None or wanted.policy.recalls:
             share = None if wanted.options is None else wanted.options.share
             request = replace(request, recall_tokens=await self._set_aside(request, gathered, share))
         made = await fitted(request, gathered)
@@ -152,11 +152,10 @@ class ContextBuilder:
     def _question(self, request: ContextRequest, gathered: Gathered, made: Fitted) -> str:
         """What to recall for: what the user said. What an agent does with a short reply ("Yes, please."), or when
         things have moved on since, depends on where it stood: then."""
-        newest = gathered.newest_said()
-        said = question_of(request.incoming)
-        asked = gathered.head.next_seq if said or not newest else newest[0].seq
-        said = said or question_of([one.message for one in newest])
-        moved = 0 if made.moved is None else made.moved
+        said, newest = _said(request, gathered), gathered.newest_said()
+        new = bool(question_of(request.incoming)) or not newest
+        asked = gathered.head.next_seq if new else newest[0].seq
+        moved = made.moved or 0
         step = gathered.step(max(moved, asked), request.incoming) if moved > asked or len(said) < _REPLY else ""
         return f"{said}\n{step}" if said and step else said
 
@@ -203,7 +202,7 @@ class ContextBuilder:
         every = all_of(self.handle, known, request, room)
         if every is not None or room <= 0:
             return every
-        said = question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
+        said = _said(request, gathered)
         vector = None
         if known.codes is not None and said:
             vector = await self._recaller.vector(said, self.handle.scope)
@@ -249,6 +248,11 @@ class ContextBuilder:
             # Of old results a later step needs a name here and a number there.
             share = self.handle.services.settings.recall_share * (_AT_WORK if gathered.head.sums.results else 1)
         return max(int(await aside(request.size, beside_rules, request, gathered) * min(share, 1)), 0)
+
+
+def _said(request: ContextRequest, gathered: Gathered) -> str:
+    """What the user said last; "" where there is nothing."""
+    return question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
 
 
 @dataclass(frozen=True, slots=True)
