@@ -55,7 +55,7 @@ from hitherto.engine.purge import purge
 from hitherto.engine.recall.recall import Recaller
 from hitherto.engine.services import Services
 from hitherto.engine.turn import Partial, Turn
-from hitherto.engine.turn_retry import Answered, retried
+from hitherto.engine.turn_retry import TurnProgress, retried
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
 
 Appendable = Message | Mapping[str, Any]
@@ -139,14 +139,16 @@ class Conversation:
         wait: bool | float = False,
     ) -> Turn:
         """One turn: `async with chat.turn(question) as turn` gives the request for the model, takes its answer whole or
-        as a stream, and appends both together when the block ends. See `Turn`.
+        as a stream, and appends both together when the block ends. Where the model calls tools, each step (the calls
+        and their results, with the question before the first) is appended before the next request, so that what tools
+        have done is in the log if the process dies. See `Turn`.
 
         `key` makes the turn idempotent: a retry of an answered one has the stored answer, is `done` at once, and writes
-        nothing. If the block ends by an exception or a cancellation before the answer is there, or the stream breaks
+        nothing; a retry of one with steps goes on from them, or asks the question again if something was said since. If
+        the block ends by an exception or a cancellation before the answer is there, or the stream breaks
         off, the question stays with what came, marked in the metadata as `"partial": true`, without tool calls that
-        have no result, and sets off nothing; with `partial="drop"`, and where nothing came, nothing stays. So does a
-        turn that is left while a request is due. A retry with the same `key` takes such a rest back first, if nothing
-        was said since.
+        have no result, and sets off nothing; with `partial="drop"`, and where nothing came, nothing stays but the steps
+        before. A retry with the same `key` takes such a rest back first, if nothing was said since.
 
         The other parameters are those of `context`, for each request of the turn. Raises InvalidInput and what
         `context` and `append` raise; at the beginning of the block IdempotencyKeyReused for a key that was used for
@@ -187,9 +189,9 @@ class Conversation:
             retry=self._retry,
         )
 
-    async def _retry(self, question: Sequence[Message], key: str) -> Answered | None:
-        """What a turn with this key and this question appended: see `Turn`. None if it was not answered; what it left
-        when it broke off is then taken back, if nothing was said since. Raises IdempotencyKeyReused if the key was used
+    async def _retry(self, question: Sequence[Message], key: str) -> TurnProgress | None:
+        """What turns with this key and this question have appended: see `Turn`. None if nothing; what one left when it
+        broke off is taken back, if nothing was said since. Raises IdempotencyKeyReused if the key was used
         for another question or without an answer, NotFound if its answer was erased."""
         check_key(key)
         if not key:

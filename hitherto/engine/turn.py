@@ -1,4 +1,5 @@
-"""A turn in one piece: the question, what the model answers, and what tools say, appended together at its end."""
+"""A turn: the question, what the model answers, and what tools say. A step of calls and results is appended before the
+next request, the answer at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from hitherto.engine.arguments import check_key
 from hitherto.engine.context.context import Context
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.services import Formats
-from hitherto.engine.turn_retry import Answered, marked
+from hitherto.engine.turn_retry import TurnProgress, marked, step_key
 from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage
 from hitherto.logs import logger
 from hitherto.uninterrupted import uninterrupted
@@ -40,9 +41,9 @@ class Turn:
     """One turn of a conversation; made by `Conversation.turn`, used once, with `async with`.
 
     Inside, `request` are the arguments for the API call. `add` takes the answer, or `stream` its events; where the
-    answer calls tools, `calls` are those without a result, `add` takes their results too, and `request` is made anew.
-    `done` says that the answer is there. At the end of the block everything is appended at once; `result` is what the
-    append answered.
+    answer calls tools, `calls` are those without a result, and `add` takes their results too. When no call waits any
+    more, the question, the calls and the results are appended as a step, and `request` is made anew. `done` says that
+    the answer is there. At the end of the block what is left is appended at once.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Turn:
         partial: Partial,
         contexts: Callable[[Sequence[Message]], Coroutine[Any, Any, Context]],
         append: Callable[[Sequence[Message], str | None, Policy | None], Coroutine[Any, Any, AppendResult]],
-        retry: Callable[[Sequence[Message], str], Coroutine[Any, Any, Answered | None]],
+        retry: Callable[[Sequence[Message], str], Coroutine[Any, Any, TurnProgress | None]],
     ) -> None:
         check_key(key)
         if partial not in ("keep", "drop"):
@@ -69,6 +70,8 @@ class Turn:
         self._question = tuple(question)
         self._key, self._partial = key, partial
         self._answer: list[Message] = []
+        self._appended = self._steps = 0
+        """How many messages of the turn are in the log, the question's first; and in how many steps."""
         self._context: Context | None = None
         self._streaming: StreamedAnswer | None = None
         self._rest = ""
@@ -130,28 +133,31 @@ class Turn:
 
     @property
     def result(self) -> AppendResult | None:
-        """What the append at the end of the block answered; None before, and where nothing was appended."""
+        """What the turn's newest append answered: that of a step, or at the end of the block that of the answer. None
+        before, and where nothing was appended."""
         return self._result
 
     async def add(self, *answers: Answer) -> None:
         """Take the model's answer, or results of the tools that it calls: a completion, a response or a message as the
         SDK of the turn's API gives it, or as a dict; an item of the API; a `Message`; or the text of an answer.
 
-        When no call waits for its result any more and the answer is not there, the next request is made: raises what
-        `Conversation.context` does. Raises InvalidMessage for what is none of these, and for the result of a call that
-        does not wait for one; InvalidInput once the turn is done. Nothing is added then.
+        When no call waits for its result any more and the answer is not there, the next request is made and the step
+        is appended: raises what `Conversation.context` and `append` do. Raises InvalidMessage for what is none of
+        these, and for the result of a call that does not wait for one; InvalidInput once the turn is done. Nothing is
+        added then.
         """
         self._check_due()
         given = [message for answer in answers for message in self._read(answer)]
         if not given:
             raise InvalidMessage("there is nothing to add; give an answer, or the result of a call")
         self._check_results(given)
-        before, context = list(self._answer), self._context
+        before = list(self._answer), self._context
         self._answer += given
         try:
             await self._go_on()
         except BaseException:
-            self._answer, self._context = before, context
+            if self._pending():  # else they are in the log: the task was canceled while they were appended
+                self._answer, self._context = before
             raise
         self._streaming, self._rest = None, ""
 
@@ -216,7 +222,7 @@ class Turn:
             raise InvalidInput("this turn was used already; make another one with chat.turn(…)")
         self._state = "open"
         if self._key is not None:
-            await self._take_answer(self._key)
+            await self._take_progress(self._key)
         await self._go_on()
         return self
 
@@ -235,34 +241,62 @@ class Turn:
     async def _append(self) -> None:
         answer = self._without_open_calls() if self._broken else self._answer
         name, whose = self._conversation, {"tenant": self._scope.tenant, "conversation": self._conversation}
-        if not answer or (self._broken and self._partial == "drop"):
-            log.debug("A turn of %s left nothing: it was not answered", name, **whose)
+        batch = self._pending(answer)
+        if not answer or not batch or (self._broken and self._partial == "drop"):
+            log.debug("A turn of %s ended without an answer", name, **whose)
             return
         if self._broken:
-            batch = [*self._question, *answer[:-1], marked(answer[-1], self._key, len(self._question) + len(answer))]
+            batch[-1] = marked(batch[-1], self._key, len(batch))
             self._result = await self._append_batch(batch, None, none())  # under which nothing is due
             return
         try:
-            self._result = await self._append_batch([*self._question, *answer], self._key, None)
+            self._result = await self._append_batch(batch, self._key, None)
         except IdempotencyKeyReused:
-            if self._key is None or not await self._take_answer(self._key):
+            if self._key is None or not await self._take_progress(self._key) or not self._replayed:
                 raise
             log.warning("Two turns of %s with one key were answered at once; the first is kept", name, **whose)
 
-    async def _take_answer(self, key: str) -> bool:
-        """Take the stored answer of the key, if there is one; returns whether there is."""
+    async def _append_step(self, step: list[Message]) -> bool:
+        """Append the calls and results before the next request, with the question before the first; returns True. If
+        another turn with this key was faster, this one goes on from what that one appended, and returns False."""
+        key = None if self._key is None else step_key(self._key, self._steps)
+        try:
+            self._result = await self._append_batch(step, key, None)
+        except IdempotencyKeyReused:
+            if self._key is None or not await self._take_progress(self._key):
+                raise
+            name, whose = self._conversation, {"tenant": self._scope.tenant, "conversation": self._conversation}
+            log.warning("Two turns of %s with one key are in progress; the first step is kept", name, **whose)
+            return False
+        self._appended, self._steps = self._appended + len(step), self._steps + 1
+        return True
+
+    async def _take_progress(self, key: str) -> bool:
+        """Take what turns with this key have appended; returns whether there is something."""
         found = await self._retry(self._question, key)
-        if found is not None:
-            self._replayed, self._answer, self._result = True, list(found.messages), found.result
-        return found is not None
+        if found is None:
+            return False
+        self._answer, self._steps = list(found.messages), found.steps
+        self._appended = len(self._question) + len(self._answer) if self._answer else 0
+        if found.result is not None:
+            self._replayed, self._result = True, found.result
+        return True
+
+    def _pending(self, answer: Sequence[Message] | None = None) -> list[Message]:
+        """The turn's messages that are not in the log yet."""
+        return [*self._question, *(self._answer if answer is None else answer)][self._appended :]
 
     async def _go_on(self) -> None:
         """Make the next request if one is due: nothing waits for a result, and the answer is not there."""
         if self._answer and self._answer[-1].kind is Kind.REASONING:
             return  # what it belongs to is still to come
         self._context = None
-        if not self.done and not self.calls:
-            self._context = await self._build_context([*self._question, *self._answer])
+        while not self.done and not self.calls:
+            step = self._pending()
+            context = await self._build_context(step)
+            if not self._answer or not step or await uninterrupted(self._append_step(step)):
+                self._context = context
+                return
 
     def _check_open(self) -> None:
         if self._state != "open":

@@ -35,7 +35,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Logged, Message, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
-from hitherto.engine.turn_retry import Answered
+from hitherto.engine.turn_retry import TurnProgress
 from hitherto.errors import InvalidInput
 from hitherto.wire import read
 from hitherto.wire.neutral import text_of
@@ -153,7 +153,7 @@ _MESSAGES_IN: dict[object, Callable[[Any], Iterable[dict[str, Any]]]] = {
     Logged: lambda answer: [answer["message"]],
     list[Logged]: lambda answer: [one["message"] for one in answer],
     Sequence[tuple[str, Logged]]: lambda answer: [one["message"] for _, one in answer],
-    Answered | None: lambda answer: answer["messages"] if answer else [],
+    TurnProgress | None: lambda answer: answer["messages"] if answer else [],
 }
 """How the messages are found in the JSON of an answer of this type."""
 

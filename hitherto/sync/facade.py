@@ -361,7 +361,9 @@ class SyncConversation(SyncPart[Conversation]):
         wait: bool | float = False,
     ) -> SyncTurn:
         """One turn: `with chat.turn(question) as turn` gives the request for the model, takes its answer whole or as a
-        stream, and appends both together when the block ends. See `Conversation.turn`."""
+        stream, and appends both together when the block ends. Where the model calls tools, each step (the calls and
+        their results, with the question before the first) is appended before the next request, so that what tools have
+        done is in the log if the process dies. See `Conversation.turn`."""
         return SyncTurn(
             self._background,
             self._part.turn(
@@ -825,8 +827,8 @@ class SyncTurn(SyncTurnBase):
 
     @property
     def result(self) -> AppendResult | None:
-        """What the append at the end of the block answered; None before, and where nothing was appended. See
-        `Turn.result`."""
+        """What the turn's newest append answered: that of a step, or at the end of the block that of the answer. None
+        before, and where nothing was appended. See `Turn.result`."""
         return self._part.result
 
     def add(self, *answers: Answer) -> None:

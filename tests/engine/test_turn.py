@@ -1,4 +1,4 @@
-"""`chat.turn`: question and answer in one piece, whole or streamed, with tools, retried, broken off, over real HTTP."""
+"""`chat.turn`: question and answer, whole or streamed, with tools, retried, broken off, over real HTTP."""
 
 from __future__ import annotations
 
@@ -484,16 +484,125 @@ async def test_what_outgrows_the_budget_gives_way_the_oldest_first(chat: Convers
     assert len(await chat.messages()) == 62
 
 
-async def test_a_turn_that_is_left_while_a_request_is_due_is_not_answered(chat: Conversation) -> None:
-    """As by a loop with a limit: a retry goes on from the question."""
-    async with chat.turn("Is it?", key="k") as turn:
-        await turn.add(assistant("I look.", calls=[hitherto.Call(id="1", name="f")]))
-        await turn.add(tool_result("1", "found"))
-    assert await shown(chat) == ["Is it?", "I look.\n[calls f({})]", "found"]
+def call(number: int) -> hitherto.Message:
+    return assistant(f"I look {number}.", calls=[hitherto.Call(id=str(number), name="f")])
+
+
+async def looked(turn: Turn, *numbers: int) -> None:
+    """Steps of the turn: a call each, with its result."""
+    for number in numbers:
+        await turn.add(call(number))
+        await turn.add(tool_result(str(number), f"found {number}"))
+
+
+async def cut_off(turn: Turn, *numbers: int) -> None:
+    """These steps, and then a stream that breaks."""
+
+    async def use() -> None:
+        async with turn:
+            await looked(turn, *numbers)
+            async for _ in turn.stream(events(piece("It"))):
+                pass
+
+    with pytest.raises(ConnectionResetError):
+        await use()
+
+
+async def said_by(chat: Conversation) -> list[str]:
+    """What is live of the log, a word for each message."""
+    words = {"I look 0.\n[calls f({})]": "call 0", "I look 1.\n[calls f({})]": "call 1"}
+    return [words.get(text, text) for text in await shown(chat)]
+
+
+async def test_a_step_is_in_the_log_before_the_next_request(chat: Conversation) -> None:
+    """So that what tools have done is not lost with the process, stages act on it, and it is not counted again."""
+    async with chat.turn("Is it?") as turn:
+        await looked(turn, 0)
+        assert await said_by(chat) == ["Is it?", "call 0", "found 0"]
+        first = turn.context.manifest.sections["incoming"]
+        for number in range(1, 40):
+            await turn.add(call(number))
+            await turn.add(tool_result(str(number), f"found {number} {'of many words ' * 100}"))
+            assert len(await chat.messages()) == 3 + 2 * number
+        await looked(turn, 40)
+        assert turn.context.manifest.sections["incoming"] < first, "the newest step alone"
+        assert len(await chat.digests()) > 0, "old results are shortened within the turn"
+        assert turn.result is not None
+        assert turn.result.end == 82
+        await turn.add("It is.")
+    assert turn.result.start == turn.result.end == 83
+
+
+@pytest.mark.parametrize("end", ["left", "failed", "killed", "cut off"])
+async def test_a_retry_goes_on_from_the_steps(chat: Conversation, end: str) -> None:
+    turn = chat.turn("Is it?", key="k")
+    match end:
+        case "left":
+            async with turn:
+                await looked(turn, 0, 1)
+        case "failed":
+            await failed(turn, call(0), tool_result("0", "found 0"), call(1), tool_result("1", "found 1"))
+        case "killed":
+            await turn.__aenter__()
+            await looked(turn, 0, 1)
+        case _:
+            await cut_off(turn, 0, 1)
+    rest = ["It"] if end == "cut off" else []
+    assert await said_by(chat) == ["Is it?", "call 0", "found 0", "call 1", "found 1", *rest]
     async with chat.turn("Is it?", key="k") as again:
-        assert (again.done, again.replayed) == (False, False)
+        assert (again.done, again.replayed, again.calls, len(again.messages)) == (False, False, (), 4)
+        sent = [one["content"] for one in again.request["messages"][-5:]]
+        assert sent == ["Is it?", "I look 0.", "found 0", "I look 1.", "found 1"]
+        await looked(again, 2)
+        await again.add("It is.")
+    async with chat.turn("Is it?", key="k") as answered:
+        assert (answered.done, answered.replayed) == (True, True)
+        assert [one.raw for one in answered.messages] == [one.raw for one in again.messages]
+    assert (await said_by(chat))[-2:] == ["found 2", "It is."]
+    assert len(await shown(chat)) == 8
+    with pytest.raises(IdempotencyKeyReused):
+        async with chat.turn("Or not?", key="k"):
+            pass
+
+
+async def test_a_retry_asks_again_where_something_was_said_since(chat: Conversation) -> None:
+    await failed(chat.turn("Is it?", key="k"), call(0), tool_result("0", "found 0"))
+    await chat.append(user("Hello."), assistant("Hello."))
+    async with chat.turn("Is it?", key="k") as again:
+        assert [one["content"] for one in again.request["messages"]][-2:] == ["Hello.", "Is it?"]
+        await looked(again, 1)
+    await chat.append(user("Go on."))
+    async with chat.turn("Is it?", key="k") as last:
+        assert last.messages == ()
+        await last.add("It is.")
+    once = ["Is it?", "call 0", "found 0", "Hello.", "Hello.", "Is it?", "call 1", "found 1", "Go on."]
+    assert await said_by(chat) == [*once, "Is it?", "It is."]
+    async with chat.turn("Is it?", key="k") as answered:
+        assert [one.text for one in answered.messages] == ["It is."]
+
+
+async def test_steps_that_were_taken_back_are_not_gone_on_from(chat: Conversation) -> None:
+    await failed(chat.turn("Is it?", key="k"), call(0), tool_result("0", "found 0"))
+    await chat.rewind(to=-1)
+    async with chat.turn("Is it?", key="k") as again:
+        assert "found 0" not in json.dumps(again.request)
         await again.add("It is.")
     assert await shown(chat) == ["Is it?", "It is."]
+
+
+async def test_two_turns_with_one_key_keep_the_steps_of_the_first(chat: Conversation) -> None:
+    async with chat.turn("Is it?", key="k") as one, chat.turn("Is it?", key="k") as two:
+        await looked(one, 0)
+        await two.add(call(1))
+        await two.add(tool_result("1", "found 1"))
+        assert [one.raw for one in two.messages] == [one.raw for one in one.messages]
+        assert "found 0" in json.dumps(two.request)
+        await looked(two, 1)
+        await two.add("It is.")
+        await one.add("It is not.")
+    assert (two.text, two.replayed) == ("It is.", False)
+    assert await said_by(chat) == ["Is it?", "call 0", "found 0", "call 1", "found 1", "It is."]
+    assert (one.text, one.replayed) == ("It is.", True)
 
 
 async def test_a_key_without_an_answer_is_another_ones(chat: Conversation) -> None:
