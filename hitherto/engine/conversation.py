@@ -137,6 +137,7 @@ class Conversation:
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         wait: bool | float = False,
+        join_neighbors: bool | None = None,
     ) -> Turn:
         """One turn: `async with chat.turn(question) as turn` gives the request for the model, takes its answer whole or
         as a stream, and appends both together when the block ends. Where the model calls tools, each step (the calls
@@ -171,6 +172,7 @@ class Conversation:
                 cross_session=cross_session,
                 facts=facts,
                 wait=wait,
+                join_neighbors=join_neighbors,
             )
 
         async def append(batch: Sequence[Message], key: str | None, other: Policy | None) -> AppendResult:
@@ -218,6 +220,7 @@ class Conversation:
         facts: bool | None = None,
         at: int | None = None,
         wait: bool | float = False,
+        join_neighbors: bool | None = None,
     ) -> Context:
         """The best context for `incoming` that fits into `budget` tokens. Nothing is appended and no digest is started.
         `incoming` is a message, several, or the text of a user message.
@@ -242,6 +245,10 @@ class Conversation:
         `at` shows the conversation as it was at that revision. `wait` lets a digest in progress finish first, for at
         most that many seconds (True: 30; a day at most); a digest that was put off for a later try is not waited for.
 
+        `join_neighbors` makes one chat message of neighbors of one role, and of all system messages, for models whose
+        chat template wants user and assistant in turns. The default is the setting `join_neighbors`, which is on where
+        the provider is a server of one's own. The other formats have no need of it.
+
         Raises BudgetExceeded when not even the incoming messages fit, InvalidMessage or InvalidBatch for an unusable
         `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
         """
@@ -250,6 +257,9 @@ class Conversation:
         instructions = None if instructions is None else storable(instructions)
         at = checked_revision(at)
         codec, settings = self._services.codec(wire), self._services.settings
+        joins = None if join_neighbors is None else checked_switch(join_neighbors, "join_neighbors")
+        joins = settings.joins_neighbors if joins is None else joins
+        codec = codec.joining() if joins else codec
         request = ContextRequest(
             incoming=await self._services.read_messages(_listed(incoming)),
             instructions=instructions,
@@ -259,6 +269,7 @@ class Conversation:
             codec=codec,
             model=model or settings.encoding,
             family=self._services.family(model),
+            join_neighbors=joins,
             cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
         tools = [] if cast(object, tools) is None else checked_list(tools, "tools", "tool schemas")

@@ -278,10 +278,7 @@ def lacks_key(settings: Settings) -> bool:
     """Whether the provider accepts no request without a key, and none is set. A self-hosted server may need none."""
     if settings.model == EXTRACTIVE or settings.model_key is not None:
         return False
-    own_server = settings.model_provider == "ollama" or (
-        settings.model_provider == "openai" and settings.model_base_url is not None
-    )
-    return not own_server
+    return not settings.own_server
 
 
 def compactor_of(settings: Settings) -> Compactor | None:

@@ -43,6 +43,16 @@ class Settings(
 ):
     """What each setting means, `definitions` says. Durations are a number of seconds or ISO 8601 (PT5M)."""
 
+    @property
+    def own_server(self) -> bool:
+        """Whether the model's provider is a server of one's own."""
+        compatible = self.model_provider == "openai" and self.model_base_url is not None
+        return self.model_provider == "ollama" or compatible
+
+    @property
+    def joins_neighbors(self) -> bool:
+        return self.own_server if self.join_neighbors is None else self.join_neighbors
+
     @classmethod
     def load(cls, config: Path | str | None = None, **given: Any) -> Self:
         """The settings that are in force; see `load_with_places`."""

@@ -96,7 +96,8 @@ class ContextSettings(_Group):
     counted with. `budget`: tokens of a context. `context_window`: the tokens that the agent's model takes (unset: the
     budget). Of the newest digest of earlier conversations ("latest" of `cross_session`), contexts show at most
     `injection_tokens`, and none that is older than `injection_age`. `cache_breakpoints`: whether requests tell the
-    provider's prompt cache where what stays the same ends, if it is known that the API takes that.
+    provider's prompt cache where what stays the same ends, if it is known that the API takes that. `join_neighbors`:
+    whether neighbors of one role are one chat message (unset: where the model's provider is a server of one's own).
     """
 
     policy: PolicyText | None = None
@@ -106,6 +107,7 @@ class ContextSettings(_Group):
     injection_tokens: int = Field(default=500, ge=1)
     injection_age: Duration = Field(default=timedelta(days=30), gt=timedelta(0))
     cache_breakpoints: bool = True
+    join_neighbors: bool | None = None
 
 
 class DigestSettings(_Group):
@@ -303,6 +305,7 @@ class SettingsOptions(TypedDict, total=False):
     injection_tokens: int | None
     injection_age: timedelta | float | str | None
     cache_breakpoints: bool | None
+    join_neighbors: bool | None
     worker: bool | None
     digest_concurrency: int | None
     lease_timeout: timedelta | float | str | None

@@ -359,6 +359,7 @@ class SyncConversation(SyncPart[Conversation]):
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         wait: bool | float = False,
+        join_neighbors: bool | None = None,
     ) -> SyncTurn:
         """One turn: `with chat.turn(question) as turn` gives the request for the model, takes its answer whole or as a
         stream, and appends both together when the block ends. Where the model calls tools, each step (the calls and
@@ -381,6 +382,7 @@ class SyncConversation(SyncPart[Conversation]):
                 cross_session=cross_session,
                 facts=facts,
                 wait=wait,
+                join_neighbors=join_neighbors,
             ),
         )
 
@@ -400,6 +402,7 @@ class SyncConversation(SyncPart[Conversation]):
         facts: bool | None = None,
         at: int | None = None,
         wait: bool | float = False,
+        join_neighbors: bool | None = None,
     ) -> Context:
         """The best context for `incoming` that fits into `budget` tokens. Nothing is appended and no digest is started.
         `incoming` is a message, several, or the text of a user message. See `Conversation.context`."""
@@ -418,6 +421,7 @@ class SyncConversation(SyncPart[Conversation]):
                 facts=facts,
                 at=at,
                 wait=wait,
+                join_neighbors=join_neighbors,
             )
         )
 

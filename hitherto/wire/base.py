@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import WireFormat
 from hitherto.core.log.message import Call, Message, Payload
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
@@ -31,6 +32,12 @@ class BaseFormat:
 
     def distinct(self, items: list[Payload], used: Used, *, framework: bool = False) -> list[Payload]:
         return distinct(items, used, self.name, framework=framework)
+
+    def joining(self) -> WireFormat:
+        return cast("WireFormat", self)
+
+    def joined(self, items: Sequence[Payload]) -> Sequence[Payload]:
+        return items
 
     def opening(self, first: Payload) -> Payload | None:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from hitherto.core.context.request import StablePart, StreamedAnswer
+from hitherto.core.context.request import StablePart, StreamedAnswer, WireFormat
 from hitherto.core.log.message import CHAT, Call, Message, Payload, Role
 from hitherto.errors import InvalidMessage
 from hitherto.wire import breakpoints
@@ -42,6 +42,11 @@ class ChatFormat(BaseFormat):
         follows the results, as a user message.
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
+
+    def joining(self) -> WireFormat:
+        from hitherto.wire.neighbors import JoiningChatFormat
+
+        return JoiningChatFormat()
 
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user"

@@ -18,6 +18,8 @@ from hitherto.policies import PRESETS
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from hitherto.testing.requests import refusals
+from hitherto.tokens import counter_for
+from hitherto.wire import codec as chat_codec
 from tests.acceptance.dialogue import says_each
 from tests.conftest import SCOPE, SHARED
 from tests.engine.held import HeldCompactor
@@ -75,6 +77,30 @@ async def test_no_api_refuses_a_request(
             continue
         assert refused(context, to) == []
         assert context.tokens <= budget
+
+
+@lasting
+@few
+@given(
+    said=odd_logs() | st.tuples(odd_logs(), odd_logs()).map(lambda two: two[0] + two[1]),
+    policy=st.sampled_from(sorted(PRESETS)),
+    budget=st.integers(400, 3_000),
+)
+async def test_no_template_refuses_a_request_with_neighbors_joined(
+    memory: Memory, said: list[Message], policy: str, budget: int
+) -> None:
+    chat = memory.conversation(f"c{next(_names)}", scope=SCOPE, policy=policy)
+    await filled(chat, said)
+    await memory.wait_for_digests()
+    try:
+        context = await chat.context("Go on.", instructions="Be kind.", budget=budget, join_neighbors=True)
+    except BudgetExceeded:
+        return
+    assert refusals(context.request, wire="openai.chat", alternate=True) == []
+    codec, counter = chat_codec("openai.chat"), counter_for("o200k_base")
+    assert context.tokens == codec.framing + sum(codec.tokens(item, counter) for item in context.messages)
+    assert context.tokens <= budget
+    assert (await chat.rebuild(context.manifest)).request == context.request
 
 
 @pytest.mark.parametrize("to", WIRES)

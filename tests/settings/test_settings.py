@@ -136,3 +136,10 @@ def test_an_unknown_setting_is_named_and_the_one_that_may_be_meant() -> None:
 def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITHERTO_MODEL_KEY", "sk-secret")
     assert "sk-secret" not in repr(Settings.load())
+
+
+def test_neighbors_are_joined_for_a_server_of_ones_own() -> None:
+    assert not Settings.load().joins_neighbors
+    assert Settings.load(model_provider="ollama").joins_neighbors
+    assert Settings.load(model_provider="openai", model_base_url="http://localhost:8000/v1").joins_neighbors
+    assert not Settings.load(model_provider="ollama", join_neighbors=False).joins_neighbors

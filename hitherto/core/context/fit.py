@@ -410,9 +410,10 @@ class _Fitting:
         if opening is not None:
             items, at = [opening, *items], at + 1
             sections["framing"] += codec.tokens(opening, request.counter)
-        if sum(sections.values()) > most:
-            return None
         system = [*request.system(injection=injection, facts=facts), *sent.rules, *text, *sent.later]
+        total = sum(sections.values())
+        if total > most or total + request.growth(system, items) > most:
+            return None
         return Fitted(
             system=tuple(system),
             items=tuple(items),

@@ -88,7 +88,8 @@ class SavedRequest(_Frozen):
     """The caller's request: enough, with the rev, to build the context again. `incoming` are pairs of a wire format and
     an item's JSON text; `tools` are the schemas' JSON texts; `model` is the model that tokens were counted for,
     `family` that of the opaque items that could be sent. `recall_tokens` and `facts_room` were set aside for recalled
-    content and for facts. `cache_breakpoints` is whether the request was made with them. `items` is there for what a
+    content and for facts. `cache_breakpoints` is whether the request was made with them, `join_neighbors` whether
+    neighbors of one role are one message. `items` is there for what a
     session of an SDK was shown: items that went to the model with the SDK's own instructions and input."""
 
     incoming: list[tuple[str, str]]
@@ -99,6 +100,7 @@ class SavedRequest(_Frozen):
     recall_tokens: int = 0
     facts_room: int = 0
     cache_breakpoints: bool = False
+    join_neighbors: bool = False
     items: SavedItems | None = None
 
 

@@ -28,11 +28,15 @@ def with_recalled(
     the context is of. `left_out` had no room.
     """
     fitted, chosen = made, list(found)
-    while chosen and (fitted := _with(made, chosen, request)).total > request.room:
+    while chosen and _takes(fitted := _with(made, chosen, request), request) > request.room:
         chosen.pop()
     left_out = [*found[len(chosen) :], *left_out]
     made = _told_of(fitted, chosen, request, own) if chosen else made
     return replace(made, left_out=tuple(_told(one, request) for one in left_out))
+
+
+def _takes(made: Fitted, request: ContextRequest) -> int:
+    return made.total + max(request.growth(made.system, made.items), 0)
 
 
 def lead_tokens(request: ContextRequest) -> int:

@@ -41,7 +41,9 @@ class WireFormat(Protocol):
     of a group as the API takes them, the same ones where nothing is to be mended; `distinct` are these with ids that
     are not in `used`, the ids of the request so far, to which it adds those of the group. `halves` is whether there may
     be halves of characters in them, which takes long to find out; `framework` whether a framework is given the items,
-    which takes out itself what the API refuses of its own.
+    which takes out itself what the API refuses of its own. `joining` is the same format with neighbors of one role in
+    one message, where that makes a difference: `joined` are all items of a request in this way, the same objects where
+    nothing changes, as `request` has them.
 
     `answered` are the items of a whole response of the API, None if it is none; `streamed` takes the events of one.
     `calls` are the tool calls that a message makes, whatever its own format, `spoken` are its words, without calls and
@@ -68,6 +70,8 @@ class WireFormat(Protocol):
     ) -> list[Payload]: ...
     def is_user(self, item: Payload) -> bool: ...
     def prefixed(self, item: Payload, text: str) -> Payload: ...
+    def joining(self) -> WireFormat: ...
+    def joined(self, items: Sequence[Payload]) -> Sequence[Payload]: ...
     def opening(self, first: Payload) -> Payload | None: ...
     def tokens(self, item: Payload, counter: TokenCounter) -> int: ...
     def system_tokens(self, text: str, counter: TokenCounter) -> int: ...
@@ -106,9 +110,10 @@ class ContextRequest:
     the facts about the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the
     incoming ones. `tools_text` are the tool schemas as JSON, `tools_tokens` is what they cost. Where the budget cuts,
     `recall_tokens` are set aside for recalled content and `facts_room` for facts that stand ahead: so the cut does not
-    depend on what was chosen this time. `cache_breakpoints` is whether the request has them. Without `lasting`, what is
-    always there otherwise is not, and nothing is shortened: only the newest messages are shown, as they are, and where
-    the newest group does not fit, none. `framework` is whether the items are for a framework: see `WireFormat`.
+    depend on what was chosen this time. `cache_breakpoints` is whether the request has them, `join_neighbors` whether
+    the codec joins neighbors. Without `lasting`, what is always there otherwise is not, and nothing is shortened: only
+    the newest messages are shown, as they are, and where the newest group does not fit, none. `framework` is whether
+    the items are for a framework: see `WireFormat`.
     """
 
     incoming: tuple[Message, ...]
@@ -127,6 +132,7 @@ class ContextRequest:
     facts_ahead: bool = False
     facts_room: int = 0
     cache_breakpoints: bool = False
+    join_neighbors: bool = False
     lasting: bool = True
     framework: bool = False
     tools_text: tuple[str, ...] = ()
@@ -200,6 +206,20 @@ class ContextRequest:
     def sendable(self, items: Sequence[Payload], *, halves: bool = True) -> list[Payload]:
         """Written items as they are sent."""
         return self.codec.sendable(items, halves=halves, framework=self.framework)
+
+    def growth(self, system: Sequence[str | Payload], items: Sequence[Payload]) -> int:
+        """The tokens that joining neighbors adds to a request; fewer than 0 where it saves some."""
+        joined = self.codec.joined(items)
+        if joined is items:
+            return 0
+        before, after = {id(one) for one in items}, {id(one) for one in joined}
+        grown = self.cost(one for one in joined if id(one) not in before)
+        grown -= self.cost(one for one in items if id(one) not in after)
+        texts = [one for one in system if isinstance(one, str)]
+        if len(texts) > 1:
+            grown += self.codec.system_tokens("\n\n".join(texts), self.counter)
+            grown -= sum(self.codec.system_tokens(one, self.counter) for one in texts)
+        return grown
 
     def cost(self, items: Iterable[Payload]) -> int:
         return sum([self.codec.tokens(item, self.counter) for item in items])

@@ -69,6 +69,7 @@ def finished(
     """The context of a payload, with its manifest."""
     head, shown = gathered.head, gathered.view
     stable = _stable(made, facts) if request.cache_breakpoints else None
+    sections = _sections(made, request)
     sent = request.codec.request(
         system=made.system,
         items=made.items,
@@ -90,8 +91,8 @@ def finished(
         exact=request.counter.exact,
         budget=request.budget,
         reserve=request.reserve,
-        total=made.total,
-        sections=made.sections,
+        total=sum(sections.values()),
+        sections=sections,
         fates=list(made.fates),
         incoming_fates=list(made.incoming),
         digest=shown.digest.id if made.digest and shown.digest is not None else None,
@@ -110,10 +111,24 @@ def finished(
             recall_tokens=request.recall_tokens,
             facts_room=request.facts_room if made.facts else 0,
             cache_breakpoints=request.cache_breakpoints,
+            join_neighbors=request.join_neighbors,
         ),
         sha256=request_sha256(sent),
     )
     return Context(request=sent, manifest=manifest)
+
+
+def _sections(made: Fitted, request: ContextRequest) -> dict[str, int]:
+    """The tokens by section, as sent: where neighbors are joined, what that saves is taken off the messages, and what
+    it adds is framing."""
+    sections, grown = dict(made.sections), request.growth(made.system, made.items)
+    sections["framing"] += max(grown, 0)
+    saved = max(-grown, 0)
+    for name in sorted(sections, key=lambda name: name != "verbatim"):
+        taken = min(saved, sections[name])
+        sections[name] -= taken
+        saved -= taken
+    return sections
 
 
 def _stable(made: Fitted, facts: FactsShown | None) -> StablePart:

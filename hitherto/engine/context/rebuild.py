@@ -45,18 +45,20 @@ async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
         tools = tuple(json.loads(tool) for tool in asked.tools)
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidInput(f"the manifest's request is not what a context wrote: {error}") from error
+    codec = services.codec(manifest.wire)
     request = ContextRequest(
         incoming=incoming,
         instructions=asked.instructions,
         budget=manifest.budget,
         reserve=manifest.reserve,
         counter=services.counter(asked.model or manifest.encoding),
-        codec=services.codec(manifest.wire),
+        codec=codec.joining() if asked.join_neighbors else codec,
         model=asked.model,
         family=asked.family,
         recall_tokens=asked.recall_tokens,
         facts_room=asked.facts_room,
         cache_breakpoints=asked.cache_breakpoints,
+        join_neighbors=asked.join_neighbors,
     ).with_tools(tools, asked.tools)
     source = await again(handle, manifest.injected)
     facts = await known_again(handle, manifest.facts)

@@ -1,0 +1,78 @@
+"""Chat completions for templates that want user and assistant in turns, after at most one system message.
+
+Those of Mistral, Gemma and Llama refuse anything else. Calls and their results do not count there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from hitherto.core.context.request import StablePart, WireFormat
+from hitherto.core.log.message import Payload
+from hitherto.wire.anthropic import LEFT_OUT
+from hitherto.wire.chat import ChatFormat
+
+NO_ANSWER: Final = "[no answer]"
+"""Stands in for the assistant's words where the user speaks again after calls."""
+
+
+class JoiningChatFormat(ChatFormat):
+    """Chat completions with neighbors of one role in one message. System messages stand at the beginning."""
+
+    system_apart = True
+
+    def joining(self) -> WireFormat:
+        return self
+
+    def opening(self, first: Payload) -> Payload | None:
+        return None if self.is_user(first) else {"role": "user", "content": LEFT_OUT}
+
+    def takes_breakpoints(self, model: str | None) -> bool:
+        return False
+
+    def joined(self, items: Sequence[Payload]) -> list[Payload]:
+        found: list[Payload] = []
+        due = "user"
+        for item in items:
+            role, before = item["role"], found[-1] if found else {}
+            if before.get("role") == role != "tool" and not before.get("tool_calls"):
+                found[-1] = _joined(before, item)
+            elif role == "user" and due == "assistant":
+                found += [{"role": "assistant", "content": NO_ANSWER}, item]
+            else:
+                found.append(item)
+            if role in ("user", "assistant"):
+                due = "assistant" if role == "user" or found[-1].get("tool_calls") else "user"
+        return found
+
+    def request(
+        self,
+        *,
+        system: Sequence[str | Payload],
+        items: Sequence[Payload],
+        tools: Sequence[Mapping[str, Any]],
+        stable: StablePart | None = None,
+        cache_key: str = "",
+    ) -> dict[str, Any]:
+        texts = [one if isinstance(one, str) else str(one["content"]) for one in system]
+        whole = ["\n\n".join(texts)] if texts else []
+        return super().request(system=whole, items=self.joined(items), tools=tools)
+
+
+def _joined(first: Payload, second: Payload) -> Payload:
+    """One message for two of a role, with a blank line between their texts. It has a name only if both have the
+    same."""
+    mine, other = first.get("content"), second.get("content")
+    if all(one is None or isinstance(one, str) for one in (mine, other)):
+        content: object = "\n\n".join(filter(None, (mine, other)))
+    else:
+        content = [*_parts(mine), *_parts(other)]
+    fields = {**first, **second, "content": content}
+    return {key: one for key, one in fields.items() if key != "name" or first.get(key) == second.get(key)}
+
+
+def _parts(content: object) -> list[Payload]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return cast("list[Payload]", content or [])
