@@ -34,6 +34,8 @@ _WITHOUT_NULLS: Final = {*_BEGINS, "custom_tool_call", "function_call_output", "
 """Responses' items of which no field must be there as null, but for `call_id`."""
 
 _PLAIN: Final = {"role", "content"}
+_CHAT_RESULT: Final = {"role", "tool_call_id", "content"}
+_RESPONSES_RESULT: Final = {"type", "call_id", "output"}
 
 _TEXTS: Final = {"text", "input_text", "output_text"}
 _THOUGHTS: Final = {"thinking", "redacted_thinking"}
@@ -52,7 +54,7 @@ def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bo
     found: list[Payload] = []
     for given in items:
         item = encodable(given) if halves else given
-        if _is_plain(item) and item["content"] and not item["content"].isspace():
+        if (_is_plain(item) and item["content"] and not item["content"].isspace()) or _is_plain_result(item):
             found.append(item)
         elif (mended := mend(item)) is not None:
             found.append(item if mended == item else mended)
@@ -90,6 +92,14 @@ def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) ->
 def _is_plain(item: Payload) -> bool:
     """Whether it is a role and a text: most are."""
     return item.keys() == _PLAIN and isinstance(item["content"], str)
+
+
+def _is_plain_result(item: Payload) -> bool:
+    """Whether it is a text for a call with a short id, as OpenAI's formats have it."""
+    keys = item.keys()
+    if keys == _CHAT_RESULT:
+        return isinstance(item["content"], str) and len(item["tool_call_id"]) <= _LONGEST_ID[CHAT]
+    return keys == _RESPONSES_RESULT and isinstance(item["call_id"], str) and len(item["call_id"]) <= _LONGEST_ID[CHAT]
 
 
 def _unused(kind: str, name: str, most: int | None, used: Used) -> str:
