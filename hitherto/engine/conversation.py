@@ -184,6 +184,7 @@ class Conversation:
             conversation=self.id,
             formats=self._services,
             wire=wire,
+            model=model,
             key=key,
             partial=partial,
             contexts=contexts,

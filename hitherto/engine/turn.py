@@ -54,6 +54,7 @@ class Turn:
         conversation: str,
         formats: Formats,
         wire: Wire,
+        model: str | None,
         key: str | None,
         partial: Partial,
         contexts: Callable[[Sequence[Message]], Coroutine[Any, Any, Context]],
@@ -68,6 +69,8 @@ class Turn:
         self._scope, self._conversation, self._formats, self._codec = scope, conversation, formats, formats.codec(wire)
         self._build_context, self._append_batch, self._retry = contexts, append, retry
         self._question = tuple(question)
+        self._model = model
+        """Who answers, as far as is known; what the API says counts."""
         self._key, self._partial = key, partial
         self._answer: list[Message] = []
         self._appended = self._steps = 0
@@ -184,7 +187,13 @@ class Turn:
         if self._streaming is not None:
             raise InvalidInput("another answer is being streamed in this turn; let it end first")
         answer = self._streaming = self._codec.streamed()
-        return lambda event: answer.take(_dumped(event))
+
+        def take(event: object) -> None:
+            said = _dumped(event)
+            self._model = _model_of(said) or self._model
+            answer.take(said)
+
+        return take
 
     def _break_stream(self) -> None:
         """What `stream` does when the events raise: the answer can be asked for again. If the block ends without
@@ -208,7 +217,7 @@ class Turn:
             self._break_off(answer.text)
             return
         try:
-            given = [self._formats.read(item, self._codec.name) for item in answer.items()]
+            given = self._sealed([self._formats.read(item, self._codec.name) for item in answer.items()])
         except InvalidMessage:
             self._rest = answer.text
             raise
@@ -357,8 +366,25 @@ class Turn:
                 raise InvalidMessage(f"this is an answer of another API; give the turn wire={other!r}")
         if not items and given.get("error"):
             raise InvalidMessage("the API answered with an error, which the field `error` tells; ask again")
-        wire = self._codec.name if items is not None else None
-        return [self._formats.read(item, wire) for item in ([given] if items is None else items)]
+        if items is None:
+            return [self._formats.read(given, None)]
+        self._model = _model_of(given) or self._model
+        return self._sealed([self._formats.read(item, self._codec.name) for item in items])
+
+    def _sealed(self, answer: list[Message]) -> list[Message]:
+        """The messages of an answer, with its model in their metadata where it has sealed something for itself."""
+        if self._model is None or not any(self._codec.is_sealed(one) for one in answer):
+            return answer
+        return [one.with_metadata({"model": self._model}) for one in answer]
+
+
+def _model_of(answer: Payload) -> str | None:
+    """The model that an answer, or an event of one, says it is of."""
+    for where in (answer, answer.get("response"), answer.get("message")):
+        model = cast("Payload", where).get("model") if isinstance(where, dict) else None
+        if isinstance(model, str):
+            return model
+    return None
 
 
 def _dumped(value: object) -> Payload:

@@ -11,8 +11,10 @@ from hitherto.core.context.request import WireFormat
 from hitherto.core.log.message import Call, Message, Payload
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
+from hitherto.wire.media import within_limits
 from hitherto.wire.neutral import calls_of, message_from, spoken
 from hitherto.wire.redaction import Replace, redacted
+from hitherto.wire.sealed import is_sealed, opened
 from hitherto.wire.sendable import Used, distinct, sendable
 
 
@@ -32,6 +34,15 @@ class BaseFormat:
 
     def distinct(self, items: list[Payload], used: Used, *, framework: bool = False) -> list[Payload]:
         return distinct(items, used, self.name, framework=framework)
+
+    def within_limits(self, messages: Sequence[Message]) -> dict[int, Message]:
+        return within_limits(messages, self.name)
+
+    def is_sealed(self, message: Message) -> bool:
+        return is_sealed(message)
+
+    def opened(self, message: Message) -> Message | None:
+        return opened(message)
 
     def joining(self) -> WireFormat:
         return cast("WireFormat", self)

@@ -138,3 +138,89 @@ async def test_public_transcripts(memory: Memory, to: Wire) -> None:
         await other.append(*(wire.read(item, wire=to) for item in context.messages))
         back = await other.context("And now?", budget=100_000)
         assert refused(back, "openai.chat") == []
+
+
+THOUGHT: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+SEALED: dict[Wire, list[dict[str, Any]]] = {
+    "openai.responses": [
+        {
+            "object": "response",
+            "status": "completed",
+            "output": [
+                THOUGHT,
+                {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "find", "arguments": "{}"},
+            ],
+        },
+        {
+            "object": "response",
+            "status": "completed",
+            "output": [
+                {**THOUGHT, "id": "rs_2"},
+                {
+                    "type": "message",
+                    "id": "msg_1",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": "It is."}],
+                },
+            ],
+        },
+    ],
+    "anthropic": [
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "gAAA"},
+                {"type": "redacted_thinking", "data": "gAAA"},
+                {"type": "tool_use", "id": "c", "name": "find", "input": {}},
+            ],
+        },
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "gAAA"},
+                {"type": "text", "text": "It is."},
+            ],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("told", ["by the API", "by the turn"])
+@pytest.mark.parametrize("to", sorted(SEALED))
+async def test_what_another_model_sealed_is_left_out(memory: Memory, to: Wire, told: str) -> None:
+    mine, snapshot, other = (
+        ("claude-opus-4-5", "claude-opus-4-5-20251101", "claude-haiku-4-5")
+        if to == "anthropic"
+        else ("gpt-5.2", "gpt-5.2-2025-12-11", "gpt-5.2-mini")
+    )
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    async with chat.turn("Is it?", wire=to, model=mine if told == "by the turn" else None) as turn:
+        for answer in SEALED[to]:
+            await turn.add({**answer, **({"model": snapshot} if told == "by the API" else {})})
+            if turn.calls:
+                await turn.add(tool_result("c", "found"))
+    for model, sees in ((mine, True), (snapshot, True), (None, True), (other, False)):
+        context = await chat.context("And now?", wire=to, model=model)
+        assert ("gAAA" in json.dumps(context.request)) == sees
+        assert refusals(context.request, wire=to, model=model, sealed={"gAAA": mine}) == []
+        assert "It is." in json.dumps(context.request)
+        assert (await chat.rebuild(context.manifest)).request == context.request
+    assert "_1" not in json.dumps(context.request), "with its id the API asks for the reasoning"
+    assert "gAAA" in (await chat.messages())[1].message.raw
+
+
+@pytest.mark.parametrize("to", WIRES)
+async def test_pictures_are_within_what_the_api_takes(memory: Memory, to: Wire) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    pixel = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    for number in range(10):
+        shown = {"role": "user", "content": [{"type": "text", "text": f"See {number}:"}, *[pixel] * 16]}
+        await chat.append(shown, assistant("I see."), wire="anthropic")
+    context = await chat.context("And now?", wire=to, budget=1_000_000)
+    assert refused(context, to) == []
+    gone = json.dumps(context.request).count("[image left out]")
+    cut = [(one.start, one.end) for one in context.manifest.fates if one.fate == "shortened"]
+    assert (gone, cut) == ((75, [(0, 0), (2, 2), (4, 4), (6, 6), (8, 8)]) if to == "anthropic" else (0, []))
+    assert (await chat.rebuild(context.manifest)).request == context.request

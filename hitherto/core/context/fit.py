@@ -227,6 +227,7 @@ class _Fitting:
             raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
         self.usable = [group for group in self.found if not group.orphan]
         self.masking = Redactor(view.layout, request.codec)
+        self._limited = self._within_limits()
         self._shorter: dict[int, Message] = {}
         self._made: dict[tuple[int, bool], _Written] = {}
         latest = newest([one for one in self.usable if one.last >= view.start])
@@ -249,6 +250,15 @@ class _Fitting:
     def said(self) -> Group | None:
         """The newest user message, where the assistant is at work on it."""
         return self.asked[-1] if self.asked and self.asked[-1].first < self.head.next_seq else None
+
+    def _within_limits(self) -> dict[int, Message]:
+        """The messages that give up pictures or files, by seq."""
+        there, codec = [one for group in self.usable for one in group.members], self.request.codec
+        there.sort(key=attrgetter("seq"))
+        if not codec.within_limits([one.message for one in there]):
+            return {}  # as nearly always, without redacting anything for it
+        limited = codec.within_limits([self.masking(one) for one in there])
+        return {there[at].seq: one for at, one in limited.items()}
 
     @property
     def must(self) -> list[Group]:
@@ -481,7 +491,7 @@ class _Fitting:
         for seq, group in sorted(members.items()):
             if group not in kept:
                 spans.append(Span(start=seq, end=seq, fate=Fate.DROPPED, reason=Reason.BUDGET))
-            elif seq in self._shorter:
+            elif seq in self._shorter or seq in self._limited:
                 spans.append(Span(start=seq, end=seq, fate=Fate.SHORTENED, reason=Reason.VERBATIM))
         return merged(spans)
 
@@ -489,7 +499,11 @@ class _Fitting:
         fate, reason = Fate.IN, far or Reason.VERBATIM
         if far is None and logged.seq < self.view.start:
             reason = Reason.CALL_OF_INCOMING
-        if logged.seq in self._shorter or (far is Reason.BEGINNING and self._beginning.shorter):
+        if (
+            logged.seq in self._shorter
+            or logged.seq in self._limited
+            or (far is Reason.BEGINNING and self._beginning.shorter)
+        ):
             fate = Fate.SHORTENED
         elif self.view.layout.redactions and self.masking.redacts(logged):
             fate, reason = Fate.REDACTED, Reason.REDACTED
@@ -508,7 +522,10 @@ class _Fitting:
     def _write(self, group: Group, *, last: bool) -> _Written:
         request, codec = self.request, self.request.codec
         unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
-        messages = [*map(self._shown, group.members)]
+        opened = [(request.opened(self._shown(one)), one) for one in group.members]
+        messages = [one for one, _ in opened if one is not None]
+        if not messages:
+            return _Written([], [], 0, 0)
         first = messages[0]
         if codec.system_apart and says_rules(first):
             texts: list[str | Payload] = [one.text for one in messages if one.text.strip()]
@@ -523,13 +540,13 @@ class _Fitting:
         items = request.sendable(items, halves=halves)
         cost = own = request.cost(items)
         if group.last >= self.head.next_seq:
-            logged = [one for one, of in zip(messages, group.members, strict=True) if of.seq < self.head.next_seq]
+            logged = [one for one, of in opened if one is not None and of.seq < self.head.next_seq]
             own = request.cost(request.sendable(codec.write(logged), halves=halves))
         return _Written(items, [], cost, own)
 
     def _shown(self, logged: Logged) -> Message:
         """The message as it is shown."""
-        return self._shorter.get(logged.seq) or self.masking(logged)
+        return self._shorter.get(logged.seq) or self._limited.get(logged.seq) or self.masking(logged)
 
     @cached_property
     def _beginning(self) -> _Beginning:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.log.message import Call, Message, Payload, Role, plain_message, size_of
+from hitherto.core.model_family import family_of
 
 
 class StreamedAnswer(Protocol):
@@ -41,7 +43,10 @@ class WireFormat(Protocol):
     of a group as the API takes them, the same ones where nothing is to be mended; `distinct` are these with ids that
     are not in `used`, the ids of the request so far, to which it adds those of the group. `halves` is whether there may
     be halves of characters in them, which takes long to find out; `framework` whether a framework is given the items,
-    which takes out itself what the API refuses of its own. `joining` is the same format with neighbors of one role in
+    which takes out itself what the API refuses of its own. `within_limits` are the places of the messages that must
+    give up pictures or files so that all of them fit into a request, the oldest first, with what is sent in their
+    place. `is_sealed` says whether a message has something that its model sealed for itself; `opened` is it without
+    that, None where that is all. `joining` is the same format with neighbors of one role in
     one message, where that makes a difference: `joined` are all items of a request in this way, the same objects where
     nothing changes, as `request` has them.
 
@@ -70,6 +75,9 @@ class WireFormat(Protocol):
     ) -> list[Payload]: ...
     def is_user(self, item: Payload) -> bool: ...
     def prefixed(self, item: Payload, text: str) -> Payload: ...
+    def within_limits(self, messages: Sequence[Message]) -> dict[int, Message]: ...
+    def is_sealed(self, message: Message) -> bool: ...
+    def opened(self, message: Message) -> Message | None: ...
     def joining(self) -> WireFormat: ...
     def joined(self, items: Sequence[Payload]) -> Sequence[Payload]: ...
     def opening(self, first: Payload) -> Payload | None: ...
@@ -206,6 +214,16 @@ class ContextRequest:
     def sendable(self, items: Sequence[Payload], *, halves: bool = True) -> list[Payload]:
         """Written items as they are sent."""
         return self.codec.sendable(items, halves=halves, framework=self.framework)
+
+    def opened(self, message: Message) -> Message | None:
+        """The message without what a model of another family than the request's has sealed, None where that is all.
+        The metadata says which: `model`."""
+        # Without a model of its own the request has the family of the compactor, which may be another's.
+        if self.model is None or self.family != family_of(self.model) or '"model"' not in message.metadata:
+            return message
+        sealer: object = json.loads(message.metadata).get("model")
+        other = isinstance(sealer, str) and family_of(sealer) != self.family
+        return self.codec.opened(message) if other else message
 
     def growth(self, system: Sequence[str | Payload], items: Sequence[Payload]) -> int:
         """The tokens that joining neighbors adds to a request; fewer than 0 where it saves some."""
