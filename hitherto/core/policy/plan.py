@@ -99,8 +99,7 @@ def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> 
             cut = max(cut, within, key=attrgetter("seq"))
         firing = yield from _firing(stage, begin, cut, head, layout, finishing=finishing)
         if firing is not None and stage.action.digest_action is DigestAction.DROP:
-            # Also those that opaque items stand for: where the items cannot be sent, the messages would be in view.
-            firing = replace(firing, start=layout_of(policy, head, opaque=False).start)
+            firing = replace(firing, start=_first_dropped(policy, head))
         if firing is None or _nothing_left(firing, head):
             nothing = True
             continue
@@ -274,6 +273,15 @@ def _redaction(whole: Firing, redact: Redact, begin: Cut) -> ProbeGenerator[Firi
     assert isinstance(found, Freeable), "the answer to ToolTokens"
     freed = max(0, found.tokens - redact.leaves * found.messages)
     return replace(whole, freed=freed) if freed >= redact.at_least else None
+
+
+def _first_dropped(policy: Policy, head: Head) -> int:
+    """The first message that a drop's row covers: also of those that opaque items and chunks stand for, as they would
+    be in view where the items cannot be sent and under a policy without chunks."""
+    layout = layout_of(policy, head, opaque=False)
+    if layout.dropped is not None:
+        return layout.dropped.end + 1
+    return head.view_start if layout.digest is None else layout.digest.end + 1
 
 
 def _finish(begin: Cut, head: Head) -> ProbeGenerator[Cut]:

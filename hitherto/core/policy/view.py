@@ -46,9 +46,9 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The parts of a conversation, from its beginning: what was cleared, the ranges of `digest` and `opaque`, what was
-    `dropped`, what is only shown as chunks (`chunked`), and from `start` on the verbatim messages, some of them
-    redacted.
+    """The parts of a conversation, from its beginning: what was cleared, the ranges of `digest` and `opaque`, what is
+    in chunks (`chunked`), what was `dropped`, and from `start` on the verbatim messages, some of them redacted. What is
+    in chunks may be dropped too, and the newest of it may be verbatim.
 
     Each of the four is None if the conversation has no such part. `start_sums` run up to the message before `start`.
     """
@@ -92,16 +92,16 @@ def layout_of(policy: Policy, head: Head, *, opaque: bool = True, family: str | 
         start, sums = item.end + 1, item.sums
     else:
         item = None
+    chunked = _reached(policy, head, DigestAction.CHUNK)
+    if chunked is not None and chunked.end < start:
+        chunked = None
     dropped = _reached(policy, head, DigestAction.DROP)
     if dropped is not None and dropped.end >= start:
         start, sums = dropped.end + 1, dropped.sums
     else:
         dropped = None
-    chunked = _reached(policy, head, DigestAction.CHUNK)
     if chunked is not None and chunked.kept_from > start:
         start, sums = chunked.kept_from, chunked.kept_sums
-    else:
-        chunked = None
     return Layout(
         digest=digest,
         opaque=item,
@@ -224,11 +224,12 @@ def _spans(head: Head, layout: Layout) -> Iterator[Span]:
         item = layout.opaque
         yield Span(start=at, end=item.end, fate=Fate.DIGESTED, reason=Reason.COMPACTED, digest=item.digest)
         at = item.end + 1
-    if layout.dropped is not None:
-        yield Span(start=at, end=layout.dropped.end, fate=Fate.DROPPED, reason=Reason.TRIMMED)
-        at = layout.dropped.end + 1
     if layout.chunked is not None:
-        yield Span(start=at, end=layout.start - 1, fate=Fate.DIGESTED, reason=Reason.CHUNKED)
+        # The chunks follow each other from the digest on, so one of them has each of these, dropped or not.
+        end = min(layout.chunked.end, layout.start - 1)
+        yield Span(start=at, end=end, fate=Fate.DIGESTED, reason=Reason.CHUNKED)
+        at = max(at, end + 1)
+    yield Span(start=at, end=layout.start - 1, fate=Fate.DROPPED, reason=Reason.TRIMMED)
 
 
 def _render(policy: Policy, digest: StandingSummary) -> Render:

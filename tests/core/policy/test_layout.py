@@ -20,6 +20,7 @@ from hitherto.core.policy.span import Fate
 from hitherto.core.policy.view import layout_of, view
 from hitherto.policies import (
     Action,
+    Chunk,
     Compact,
     Drop,
     Keep,
@@ -32,6 +33,7 @@ from hitherto.policies import (
     Stage,
     Summarize,
     Turns,
+    Undigested,
     trim,
 )
 from hitherto.wire import read
@@ -203,6 +205,31 @@ def test_drop_then_compact_says_what_each_did() -> None:
     for seen in (view(policy, head), view(Policy("p", (compacting,)), head)):
         held = {seq for span in seen.before if span.fate is Fate.DIGESTED for seq in range(span.start, span.end + 1)}
         assert held == set(range(firing.start, firing.end + 1))
+
+
+def test_chunks_and_drops_say_what_each_did() -> None:
+    """What is in a chunk is digested, dropped or not; a policy without chunks has what the drop's row says."""
+    chunking, dropping = Stage(Undigested(5), LastMessages(1), Chunk(2)), Stage(Turns(4), LastTurns(3), Drop())
+    policy = Policy("p", (chunking, dropping))
+    log: list[Logged] = []
+    head = BEGIN
+    steps = [
+        (6, "chunk", (0, 1), [(0, 1, Fate.DIGESTED)]),
+        (0, "drop", (0, 2), [(0, 1, Fate.DIGESTED), (2, 2, Fate.DROPPED)]),
+        (2, "chunk", (2, 3), [(0, 3, Fate.DIGESTED)]),
+        (0, "drop", (3, 4), [(0, 3, Fate.DIGESTED), (4, 4, Fate.DROPPED)]),
+    ]
+    for at, (more, action, covered, before) in enumerate(steps):
+        if more:
+            entered, head = extended(head, dialogue(more)[::2], [10] * more)
+            log += entered
+        firing = next(one for one in planned(policy, head, log) if one.stage.action.word == action)
+        assert (firing.start, firing.end) == covered
+        head = fired(head, firing, at)
+        assert [(span.start, span.end, span.fate) for span in view(policy, head).before] == before
+    assert [(span.start, span.end, span.fate) for span in view(Policy("p", (dropping,)), head).before] == [
+        (0, 4, Fate.DROPPED)
+    ]
 
 
 def test_late_results_do_not_pile_up() -> None:
