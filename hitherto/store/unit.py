@@ -15,7 +15,20 @@ from hitherto.core.facts.queries import CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.message import Logged
-from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, SpeakerAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.probe import (
+    AnyProbe,
+    DialogueAt,
+    Freeable,
+    Mark,
+    ProbeAnswer,
+    SeqAt,
+    SpeakerAt,
+    TokensAt,
+    ToolIds,
+    ToolItem,
+    ToolTokens,
+    TurnAt,
+)
 from hitherto.core.log.ranges import Ranges, ranges
 from hitherto.core.scope import Scope
 from hitherto.store import ledger, rows
@@ -100,9 +113,10 @@ class Unit:
     def _key(self, key: str) -> dict[str, Any]:
         return {"tenant": self._scope.tenant, "key_hash": key_hash(self._scope, self._conversation, key)}
 
-    async def probe(self, probe: AnyProbe) -> Mark | Freeable | None:
-        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`. One index
-        look-up, whatever the conversation's length; for `ToolTokens` one over the tool items of its range."""
+    async def probe(self, probe: AnyProbe) -> ProbeAnswer:
+        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`, that to `ToolIds`
+        a tuple. One index look-up, whatever the conversation's length; for these two one over the tool items of their
+        range."""
         match probe:
             case DialogueAt(n):
                 found = await self._one(SQL["dialogue_at"], {"n": n})
@@ -120,6 +134,10 @@ class Unit:
                 values = {"start": start, "end": end, "calls": calls, "never": list(never)}
                 tokens, messages = await self._one(SQL["tool_tokens"], values) or (0, 0)
                 return Freeable(tokens, messages)
+            case ToolIds(start):
+                with ours():
+                    read = await self._connection.execute(SQL["tool_ids"], {**self._at, "start": start})
+                    return tuple(ToolItem(seq, (*calls,), (*answers,)) for seq, calls, answers in await read.fetchall())
         return None if found is None else rows.mark_from(found)
 
     async def tail(self, n: int) -> list[Logged]:

@@ -41,6 +41,8 @@ def stacks(draw: st.DrawFn) -> Policy:
                 Stage(Turns(second), LastTurns(first), Summarize(200), ShadowTurn()),
                 Stage(Messages(second), LastMessages(first), Summarize(60)),
                 Stage(Undigested(second), LastMessages(low), Chunk(first, 100)),
+                Stage(Tokens(100 * second), LastTokens(50 * first), Summarize(60), within_turn=True),
+                Stage(Tokens(100 * second), LastMessages(low), Chunk(first, 100), within_turn=True),
                 Stage(Tokens(100 * second), LastTokens(50 * first), Compact()),
                 Stage(Turns(second), LastTurns(low), Compact()),
             ]

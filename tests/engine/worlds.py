@@ -329,10 +329,11 @@ class World:
         for row in (rows[one] for one in fired):
             first = row.start if row.base is None else max(row.start, ends[row.base] + 1)
             assert head.view_start <= row.start <= row.end < head.next_seq
-            if json.loads(row.spec).get("within_turn"):
+            within_turn = json.loads(row.spec).get("within_turn", False)
+            if within_turn and row.action is DigestAction.REDACT:
                 continue  # it redacts single results, which takes no group apart
             after = next((one for one in live if one.seq > row.end), None)
-            assert after is None or after.message.opens_turn, "what is kept begins with a user message"
+            assert after is None or after.message.opens_turn or within_turn, "what is kept begins with a user message"
             inside = {call: one.seq for one in live if first <= one.seq <= row.end for call in one.message.calls}
             for one in live:
                 parted = [call for call in one.message.answers if call in inside and one.seq > row.end]

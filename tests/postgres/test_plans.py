@@ -159,6 +159,7 @@ CASES = {
     "tool_tokens": Case(
         "tool_tokens", {**REF, "start": LENGTH - 40, "end": LENGTH, "calls": True, "never": ["look_up"]}, 1
     ),
+    "tool_ids": Case("tool_ids", {**REF, "start": LENGTH - 40}, 20),
     "tail": Case("tail", {**REF, "view_start": 0, "n": 20}, 20),
     "messages that fit a budget": Case("messages", {**READ, "tokens": 10 * (LENGTH - 20)}, 21),
     "messages that fit a budget, from the middle": Case(

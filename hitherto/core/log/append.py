@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
-from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, TurnAt
+from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolItem, TurnAt
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidBatch, InvalidInput
 from hitherto.frozen import build, change
@@ -150,6 +150,12 @@ def found_in(batch: Sequence[Logged], probe: Probe) -> Mark | None:
         if reached:
             return marked(logged)
     return None if found is None else marked(found)
+
+
+def tool_items(messages: Iterable[Logged]) -> tuple[ToolItem, ...]:
+    """The answer to `ToolIds` among live messages."""
+    found = [(one.seq, one.message.calls, one.message.answers) for one in messages if not one.erased]
+    return tuple(ToolItem(seq, calls, answers) for seq, calls, answers in found if calls or answers)
 
 
 def reached(sums: Sums, probe: Probe, next_seq: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hitherto.core.log.message import Sums
 
@@ -57,8 +57,16 @@ class ToolTokens:
     never: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ToolIds:
+    """Asks which calls the tool items from seq `start` on make and answer. The answer is a tuple of `ToolItem`,
+    ascending by seq."""
+
+    start: int
+
+
 Probe = DialogueAt | TurnAt | TokensAt | SeqAt | SpeakerAt
-AnyProbe = Probe | ToolTokens
+AnyProbe = Probe | ToolTokens | ToolIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +93,22 @@ class Freeable:
     messages: int
 
 
-ProbeGenerator = Generator[AnyProbe, Mark | Freeable | None, _T]
+class ToolItem(NamedTuple):
+    """A live message that makes tool calls or answers some, with their ids."""
+
+    seq: int
+    calls: tuple[str, ...]
+    answers: tuple[str, ...]
+
+
+ProbeAnswer = Mark | Freeable | tuple[ToolItem, ...] | None
+
+ProbeGenerator = Generator[AnyProbe, ProbeAnswer, _T]
 """A pure computation that yields probes, is sent their answers, and returns a `_T`."""
 
 
 def mark_at(probe: Probe) -> ProbeGenerator[Mark | None]:
     """The message that answers `probe`."""
     found = yield probe
-    assert not isinstance(found, Freeable), "only ToolTokens is answered by it"
+    assert not isinstance(found, Freeable | tuple), "only ToolTokens and ToolIds are answered by one"
     return found

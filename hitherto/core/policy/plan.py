@@ -7,7 +7,6 @@ are decided from the head alone and yield nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import attrgetter
 
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import H, Head
@@ -16,7 +15,15 @@ from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt,
 from hitherto.core.log.ranges import joined
 from hitherto.core.policy.parts import Chunk, Compact, Nothing, Redact, Summarize, Window
 from hitherto.core.policy.policy import Policy, Stage
-from hitherto.core.policy.span import Cut, kept, kept_within, past_late_results, whole_groups, window_start
+from hitherto.core.policy.span import (
+    Cut,
+    kept,
+    kept_groups_within,
+    kept_within,
+    past_late_results,
+    whole_groups,
+    window_start,
+)
 from hitherto.core.policy.trigger import TriggerInput
 from hitherto.core.policy.view import Layout, layout_of, redacted_up_to
 
@@ -94,9 +101,15 @@ def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> 
             held = True
             continue
         cut = yield from kept(stage.keep, head, means.budget)
+        within = None
         if stage.within_turn:
-            within = yield from kept_within(stage.keep, head, means.budget)
-            cut = max(cut, within, key=attrgetter("seq"))
+            within = yield from (
+                kept_within(stage.keep, head, means.budget)
+                if stage.action.digest_action is DigestAction.REDACT
+                else kept_groups_within(stage.keep, begin, head, means.budget)
+            )
+        if within is not None and within.seq > cut.seq:
+            cut = within
         firing = yield from _firing(stage, begin, cut, head, layout, finishing=finishing)
         if firing is not None and stage.action.digest_action is DigestAction.DROP:
             firing = replace(firing, start=_first_dropped(policy, head))
@@ -299,7 +312,8 @@ def _finish(begin: Cut, head: Head) -> ProbeGenerator[Cut]:
 
 def _chunk(stage: Stage, begin: Cut, keep: Cut, head: Head, finish: Cut | None) -> ProbeGenerator[Firing | None]:
     """The oldest messages, as many as a batch has, up to the end of a turn, whatever is kept of them in view; no
-    further than `finish`, where fewer are left."""
+    further than `finish`, where fewer are left. Of a stage that acts within a turn, where there is no batch, those that
+    `keep` leaves."""
     assert isinstance(stage.action, Chunk), "the caller looked"
     after = yield from mark_at(DialogueAt(begin.sums.dialogue + stage.action.batch + 1))
     if after is not None and not after.opens_turn:
@@ -308,6 +322,8 @@ def _chunk(stage: Stage, begin: Cut, keep: Cut, head: Head, finish: Cut | None) 
         if after is None or after.seq <= begin.seq:
             after = yield from mark_at(TurnAt(turn + 1))
     cut = None if after is None else (yield from past_late_results(after, begin, head))
+    if stage.within_turn and (cut is None or cut.seq <= begin.seq):
+        cut = keep
     if finish is not None and (cut is None or not begin.seq < cut.seq < finish.seq):
         cut = finish
     if cut is None or cut.seq <= begin.seq:

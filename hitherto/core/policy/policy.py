@@ -65,10 +65,11 @@ _RENDERS: dict[DigestAction, tuple[type[Render], ...]] = {
 class Stage:
     """One rule: when `trigger` is due, do `action` to what `keep` does not keep, and show it as `render` says.
 
-    A summary without a render is a system message, a chunk is recalled; nothing else has one. With `within_turn`, one
-    that redacts or shortens acts on the turn that is not finished too, on all but the newest messages of as many tokens
-    as `keep` says and the results that no message follows yet. Raises InvalidPolicy for parts that do not go together,
-    and for a stage that could never fire.
+    A summary without a render is a system message, a chunk is recalled; nothing else has one. With `within_turn`, it
+    acts on the turn that is not finished too: on all but the newest messages of as many tokens, or as many messages of
+    any kind, as `keep` says, and the results that no message follows yet. A stage that digests takes whole groups, and
+    none while a call waits for its result; what the user said is shown all the same until the turn is finished. Raises
+    InvalidPolicy for parts that do not go together, and for a stage that could never fire.
     """
 
     trigger: Trigger
@@ -93,8 +94,8 @@ class Stage:
             raise InvalidPolicy(f"{self.action} cannot be shown as {self.render}; a render that fits: {fits}")
         if not isinstance(cast(object, self.within_turn), bool):
             raise InvalidPolicy(f"a stage's within_turn is {quoted(self.within_turn)}; give true or false")
-        if self.within_turn and self.action.digest_action is not DigestAction.REDACT:
-            raise InvalidPolicy(f"{self.action} does not act within a turn; Redact and Shorten do")
+        if self.within_turn and self.action.digest_action in (DigestAction.DROP, DigestAction.COMPACT):
+            raise InvalidPolicy(f"{self.action} does not act within a turn; Redact, Shorten, Summarize and Chunk do")
         _check_windowed(self)
         _check_undigested(self)
         _check_fires(self.trigger, self.keep, self.action)

@@ -116,11 +116,17 @@ def token_threshold(
     facts: bool = False,
     passage_tokens: int | None = None,
     passage_overlap: int | None = None,
+    within_turn: bool = False,
 ) -> Policy:
     """Above `threshold` tokens, all but the newest `keep_messages` messages become a summary, which is archived too
-    with `archive`, in passages of `passage_tokens` tokens that share `passage_overlap` (None: as the settings say)."""
+    with `archive`, in passages of `passage_tokens` tokens that share `passage_overlap` (None: as the settings say).
+
+    With `within_turn`, also in a turn that is not finished, of which the newest `keep_messages` messages of any kind
+    stay, and what the user said."""
     action = Summarize(max_tokens, archive, facts, passage_tokens=passage_tokens, passage_overlap=passage_overlap)
-    return Policy("token_threshold", (Stage(Tokens(threshold), LastMessages(keep_messages), action, SystemMessage()),))
+    keep = LastMessages(keep_messages)
+    stage = Stage(Tokens(threshold), keep, action, SystemMessage(), within_turn=within_turn)
+    return Policy("token_threshold", (stage,))
 
 
 @_preset

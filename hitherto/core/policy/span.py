@@ -10,7 +10,20 @@ from pydantic import BaseModel, ConfigDict
 
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import DialogueAt, Mark, Probe, ProbeGenerator, SeqAt, SpeakerAt, TokensAt, TurnAt, mark_at
+from hitherto.core.log.probe import (
+    DialogueAt,
+    Mark,
+    Probe,
+    ProbeGenerator,
+    SeqAt,
+    SpeakerAt,
+    TokensAt,
+    ToolIds,
+    ToolItem,
+    TurnAt,
+    mark_at,
+)
+from hitherto.core.log.ranges import joined
 from hitherto.core.policy.parts import Keep, LastFraction, LastMessages, LastTokens, LastTurns, Window
 
 
@@ -142,23 +155,75 @@ def kept(keep: Keep, head: Head, budget: int = 0) -> ProbeGenerator[Cut]:
     return (yield from whole_groups(mark, head))
 
 
-def kept_within(keep: Keep, head: Head, budget: int) -> ProbeGenerator[Cut]:
-    """The cut within the turn that is not finished that leaves the newest messages of at most as many tokens as `keep`
-    says, and in any case the results that no message follows yet; where `keep` does not count tokens, at the start of
-    the view, so that nothing is taken away."""
+def kept_within(keep: Keep, head: Head, budget: int) -> ProbeGenerator[Cut | None]:
+    """The cut within the turn that is not finished that leaves the newest messages of at most as many tokens, or as
+    many messages of any kind, as `keep` says, and in any case the results that no message follows yet; None where
+    `keep` counts turns or keeps nothing, or nothing is left to be taken away."""
+    last = yield from _last_within(keep, head, budget)
+    mark = None if last is None else (yield from mark_at(SeqAt(last)))
+    return None if mark is None else Cut(mark.seq + 1, mark.sums)
+
+
+def kept_groups_within(keep: Keep, begin: Cut, head: Head, budget: int) -> ProbeGenerator[Cut | None]:
+    """As `kept_within`, for a range from `begin` on that takes whole groups: it ends with a result behind the newest
+    user message, and no call in it has its result after it. None where there is no such cut, and while a call waits for
+    its result."""
+    last = None if head.awaited else (yield from _last_within(keep, head, budget))
+    if last is None:
+        return None
+    turn = yield from mark_at(TurnAt(max(head.sums.turns, 1)))
+    first = begin.seq if turn is None else max(begin.seq, turn.seq)
+    if last < first:
+        return None
+    items = yield ToolIds(begin.seq)
+    assert isinstance(items, tuple), "the answer to ToolIds"
+    end = _last_whole(items, last)
+    mark = None if end is None or end < first else (yield from mark_at(SeqAt(end)))
+    return None if mark is None else Cut(mark.seq + 1, mark.sums)
+
+
+def _last_within(keep: Keep, head: Head, budget: int) -> ProbeGenerator[int | None]:
+    """The last message that may be taken away within a turn."""
     match keep:
+        case Window():
+            return (yield from _last_within(keep.keep, head, budget))
         case LastFraction(f):
-            most = max(int(f * budget), 1)
+            return (yield from _last_within(LastTokens(max(int(f * budget), 1)), head, budget))
         case LastTokens(t):
-            most = t
+            crossing = yield from mark_at(TokensAt(head.sums.tokens - t))
+            last = None if crossing is None else crossing.seq
+        case LastMessages(k):
+            last = _before_newest(k, head)
         case _:
-            return Cut(head.view_start, head.view_sums)
-    crossing = yield from mark_at(TokensAt(head.sums.tokens - most))
+            return None
     speaker = yield from mark_at(SpeakerAt(head.last_seq))
-    if crossing is None or speaker is None:
-        return Cut(head.view_start, head.view_sums)
-    last = crossing if crossing.seq < speaker.seq else (yield from mark_at(SeqAt(speaker.seq - 1)))
-    return Cut(head.view_start, head.view_sums) if last is None else Cut(last.seq + 1, last.sums)
+    return None if last is None or speaker is None else min(last, speaker.seq - 1)
+
+
+def _before_newest(k: int, head: Head) -> int:
+    """The seq before the newest `k` messages that were not retracted."""
+    end = head.next_seq
+    for first, last in reversed(joined(head.retracted)):
+        if end - last > k:
+            break
+        k -= end - last - 1
+        end = first
+    return end - k - 1
+
+
+def _last_whole(items: Sequence[ToolItem], last: int) -> int | None:
+    """The last result up to seq `last` behind which no result of an earlier call comes."""
+    made: dict[str, int] = {}
+    begun: list[tuple[ToolItem, int]] = []
+    for item in items:
+        begun.append((item, min([made.pop(call) for call in item.answers if call in made], default=item.seq)))
+        made.update(dict.fromkeys(item.calls, item.seq))
+    earliest = items[-1].seq + 1 if items else 0
+    for item, first in reversed(begun):
+        if item.answers and item.seq <= last and item.seq < earliest:
+            return item.seq
+        earliest = min(earliest, first)
+    return None
 
 
 def whole_groups(mark: Mark | None, head: Head) -> ProbeGenerator[Cut]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import DigestJob, FailedDigest, Needs, NewDigest
-from hitherto.core.log.append import found_in, reached
+from hitherto.core.log.append import found_in, reached, tool_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Kind, Logged
-from hitherto.core.log.probe import AnyProbe, Freeable, Mark, SpeakerAt, ToolTokens
+from hitherto.core.log.probe import AnyProbe, Freeable, ProbeAnswer, SpeakerAt, ToolIds, ToolTokens
 from hitherto.core.policy.plan import Firing, Plan, advanced, plan
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.handle import Handle
@@ -94,7 +94,11 @@ async def _planned(
     return found.firings
 
 
-async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> Mark | Freeable | None:
+async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> ProbeAnswer:
+    if isinstance(probe, ToolIds):
+        items = (await unit.probe(probe)) if probe.start < unit.head.next_seq else ()
+        assert isinstance(items, tuple), "the answer to ToolIds"
+        return (*items, *tool_items(one for one in batch if one.seq >= probe.start))
     if isinstance(probe, SpeakerAt):
         return found_in(batch, probe) or await unit.probe(probe)
     if not isinstance(probe, ToolTokens):

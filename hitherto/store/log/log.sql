@@ -58,6 +58,13 @@ where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and se
   and kind in ('tool_call', 'tool_result', 'reasoning') and (kind = 'tool_result' or kind = 'tool_call' and %(calls)s)
   and not tool_names && %(never)s::text[] and retracted_rev is null and not erased;
 
+-- name: tool_ids
+-- The calls that live tool items make and answer, from a message on.
+select seq, call_ids, result_ids from hitherto.message
+where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s
+  and kind in ('tool_call', 'tool_result', 'reasoning') and kind <> 'reasoning' and retracted_rev is null and not erased
+order by seq;
+
 -- name: tail
 -- The newest live messages of the view, newest first.
 select {message_columns}

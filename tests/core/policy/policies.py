@@ -42,6 +42,8 @@ from hitherto.policies import (
     Window,
 )
 
+WITHIN_TURN = (DigestAction.REDACT, DigestAction.SUMMARIZE, DigestAction.CHUNK)
+
 _few = st.integers(1, 12)
 _tokens = st.integers(1, 2_000)
 _names = st.text(min_size=1, max_size=12)
@@ -117,7 +119,7 @@ def stages(draw: st.DrawFn, *, native: bool = True) -> Stage:
         render = draw(st.one_of(st.none(), st.builds(Recalled, _few)))
     for _ in range(20):
         try:
-            within = action.digest_action is DigestAction.REDACT and draw(st.booleans())
+            within = action.digest_action in WITHIN_TURN and draw(st.booleans())
             return Stage(draw(triggers), keep, action, render, within_turn=within)
         except InvalidPolicy:  # it keeps more than its trigger, or the batch is larger: another trigger
             continue
@@ -134,7 +136,7 @@ def presets(draw: st.DrawFn, *names: str, native: bool = True) -> Policy:
         "balanced": {},
         "none": {},
         "sliding_window": {"window": high + 1, "after_seq": low},
-        "token_threshold": {"threshold": tokens, "keep_messages": low},
+        "token_threshold": {"threshold": tokens, "keep_messages": low, "within_turn": draw(st.booleans())},
         "chunks": {"threshold": high, "batch": low, "context": low},
         "trim": {"max_turns": high, "keep_turns": low},
         "summarize": {"context_limit": high, "keep_turns": low},

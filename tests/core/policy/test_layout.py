@@ -10,11 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.log.append import extended, marked
+from hitherto.core.log.append import extended, marked, tool_items
 from hitherto.core.log.frontier import DigestAction, Frontier
+from hitherto.core.log.group import groups
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, StandingSummary, empty
 from hitherto.core.log.message import Kind, Logged, Message
-from hitherto.core.log.probe import AnyProbe, DialogueAt, Freeable, Mark, SeqAt, SpeakerAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.probe import (
+    AnyProbe,
+    DialogueAt,
+    Freeable,
+    ProbeAnswer,
+    SeqAt,
+    SpeakerAt,
+    TokensAt,
+    ToolIds,
+    ToolTokens,
+    TurnAt,
+)
 from hitherto.core.policy.plan import Firing, Means, plan
 from hitherto.core.policy.span import Fate
 from hitherto.core.policy.view import layout_of, view
@@ -32,6 +44,7 @@ from hitherto.policies import (
     Redact,
     Stage,
     Summarize,
+    Tokens,
     Turns,
     Undigested,
     trim,
@@ -45,7 +58,7 @@ BEGIN = empty(datetime(2026, 1, 1, tzinfo=UTC))
 WINDOW = 400
 
 
-def answered(log: Sequence[Logged], probe: AnyProbe) -> Mark | Freeable | None:
+def answered(log: Sequence[Logged], probe: AnyProbe) -> ProbeAnswer:
     """What a store would find, by looking at every message."""
     match probe:
         case DialogueAt(n):
@@ -58,6 +71,8 @@ def answered(log: Sequence[Logged], probe: AnyProbe) -> Mark | Freeable | None:
             found = [one for one in log if one.seq <= n][-1:]
         case SpeakerAt(n):
             found = [one for one in log if one.seq <= n and one.message.kind is not Kind.TOOL_RESULT][-1:]
+        case ToolIds(start):
+            return tool_items(one for one in log if one.seq >= start)
         case ToolTokens(start, end, calls, never):
             kinds = {"tool_result", "tool_call"} if calls else {"tool_result"}
             own = [
@@ -102,10 +117,11 @@ def check(firing: Firing, head: HeadWithCalls, log: Sequence[Logged]) -> None:
     """A range holds whole groups, takes no call that is awaited, and leaves a start at a user message."""
     assert 0 <= firing.start <= firing.new_start <= firing.end < head.next_seq
     assert firing.sums == log[firing.end].sums
-    if firing.stage.within_turn:
+    if firing.stage.action.digest_action is DigestAction.REDACT and firing.stage.within_turn:
         return  # it redacts single results, which takes no group apart
     after = log[firing.end + 1] if firing.end + 1 < len(log) else None
-    assert after is None or after.message.opens_turn
+    assert after is None or after.message.opens_turn or firing.stage.within_turn
+    assert len(groups(log)) == len(groups(log[: firing.end + 1])) + len(groups(log[firing.end + 1 :]))
     inside = {call for one in log[firing.new_start : firing.end + 1] for call in one.message.calls}
     assert not [one.seq for one in log[firing.end + 1 :] if inside & set(one.message.answers)], "parts a group"
     awaited = [call for call in head.open_calls.values() if head.sums.turns - call.turn < PATIENCE]
@@ -191,6 +207,38 @@ def test_a_call_is_waited_for_and_then_no_more(keep: Keep, action: Action) -> No
             assert found[0].end >= 1
     assert first is not None, "held back for ever"
     assert first + 1 > PATIENCE
+
+
+LOOP = [dialogue(1)[0], *map(call, "ab"), result("b"), call("c"), *map(result, "ca"), call("d"), result("d")]
+"""One turn: where a result ends, 3 and 5 lie between the call `a` and its result, 6 and 8 do not."""
+
+
+@pytest.mark.parametrize(
+    ("messages", "keep", "retracted", "end"),
+    [
+        ([*LOOP, call("e"), result("e")], 1, (), 8),
+        ([*LOOP, call("e"), result("e")], 2, (), 8),
+        ([*LOOP, call("e"), result("e")], 3, (), 6),
+        ([*LOOP, call("e"), result("e")], 4, (), 6),
+        ([*LOOP, call("e"), result("e")], 5, (), None),
+        ([*LOOP, call("e"), result("e")], 7, (), None),
+        ([*LOOP, call("e"), result("e")], 2, ((7, 8),), 6),
+        ([*LOOP, call("e"), result("e")], 3, ((7, 8),), None),
+        ([*LOOP, call("e")], 1, (), None),
+        ([dialogue(1)[0], call("a"), result("a"), *dialogue(2)[1:3], call("b"), result("b")], 2, (), None),
+    ],
+)
+@pytest.mark.parametrize("action", [Summarize(), Chunk()])
+def test_where_a_range_within_a_turn_ends(
+    messages: list[Message], keep: int, retracted: tuple[tuple[int, int], ...], end: int | None, action: Action
+) -> None:
+    """With a result behind the newest user message that parts no group, before the newest so many messages, and nowhere
+    while a call waits."""
+    log, head = extended(BEGIN, messages, [10] * len(messages))
+    head = replace(head, retracted=retracted)
+    live = [one for one in log if not any(first <= one.seq <= last for first, last in retracted)]
+    policy = Policy("p", (Stage(Tokens(20), LastMessages(keep), action, within_turn=True),))
+    assert [(one.start, one.end) for one in planned(policy, head, live)] == ([] if end is None else [(0, end)])
 
 
 def test_drop_then_compact_says_what_each_did() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hitherto.core.policy.key_values import key_values
 from hitherto.errors import InvalidPolicy
-from hitherto.policies import LastTokens, Shorten, Stage, Summarize, Tokens
+from hitherto.policies import Drop, LastTokens, Shorten, Stage, Tokens
 
 PROFILE = {
     "name": {"first_name": "Mia", "last_name": "Li"},
@@ -56,4 +56,4 @@ def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InvalidPolicy, match="take Redact"):
         Shorten(calls=True)
     with pytest.raises(InvalidPolicy, match="does not act within a turn"):
-        Stage(Tokens(1_000), LastTokens(100), Summarize(), within_turn=True)
+        Stage(Tokens(1_000), LastTokens(100), Drop(), within_turn=True)

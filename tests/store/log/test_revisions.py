@@ -9,7 +9,7 @@ from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.probe import DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolIds, ToolItem, ToolTokens, TurnAt
 from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.samples import (
@@ -182,6 +182,16 @@ class TestRetraction:
             assert await unit.probe(ToolTokens(0, 8, False, ("read",))) == Freeable(0, 0)
             assert await unit.probe(ToolTokens(3, 7, True, ())) == Freeable(8 + 128, 2)
             assert await unit.probe(ToolTokens(6, 5, True, ())) == Freeable(0, 0)
+
+    async def test_tool_ids_are_those_of_live_items(self, store: Store) -> None:
+        await write(store, "c", user(), call("a"), result("a"), call("b"), result("b"), call("x"), result("x"))
+        await take_back(store, "c", 2)
+        await write(store, "c", user(), call("d"), result("d"))
+        await write(store, "c", erase=((4, 4),))
+        async with store.write(SCOPE, "c") as unit:
+            live = [(2, (), ("a",)), (3, ("b",), ()), (8, ("d",), ()), (9, (), ("d",))]
+            assert await unit.probe(ToolIds(2)) == tuple(ToolItem(*one) for one in live)
+            assert await unit.probe(ToolIds(10)) == ()
 
     async def test_what_was_taken_back_expires_too(self, store: Store) -> None:
         late = datetime.now(UTC) - timedelta(days=1)
