@@ -94,8 +94,7 @@ class Stage:
             raise InvalidPolicy(f"{self.action} cannot be shown as {self.render}; a render that fits: {fits}")
         if not isinstance(cast(object, self.within_turn), bool):
             raise InvalidPolicy(f"a stage's within_turn is {quoted(self.within_turn)}; give true or false")
-        if self.within_turn and self.action.digest_action in (DigestAction.DROP, DigestAction.COMPACT):
-            raise InvalidPolicy(f"{self.action} does not act within a turn; Redact, Shorten, Summarize and Chunk do")
+        _check_within_turn(self)
         _check_windowed(self)
         _check_undigested(self)
         _check_fires(self.trigger, self.keep, self.action)
@@ -138,6 +137,18 @@ class Stage:
 
 
 _EXAMPLES = {"trigger": "Turns(12)", "keep": "LastTurns(4)", "action": "Summarize()", "render": "SystemMessage()"}
+
+
+def _check_within_turn(stage: Stage) -> None:
+    if not stage.within_turn:
+        return
+    if stage.action.digest_action in (DigestAction.DROP, DigestAction.COMPACT):
+        raise InvalidPolicy(f"{stage.action} does not act within a turn; Redact, Shorten, Summarize and Chunk do")
+    kept = stage.keep.keep if isinstance(stage.keep, Window) else stage.keep
+    if isinstance(kept, LastTurns | Nothing):
+        raise InvalidPolicy(
+            f"{kept} does not say what of a turn stays; with within_turn keep LastTokens, LastFraction or LastMessages"
+        )
 
 
 def _check_windowed(stage: Stage) -> None:

@@ -158,7 +158,7 @@ def kept(keep: Keep, head: Head, budget: int = 0) -> ProbeGenerator[Cut]:
 def kept_within(keep: Keep, head: Head, budget: int) -> ProbeGenerator[Cut | None]:
     """The cut within the turn that is not finished that leaves the newest messages of at most as many tokens, or as
     many messages of any kind, as `keep` says, and in any case the results that no message follows yet; None where
-    `keep` counts turns or keeps nothing, or nothing is left to be taken away."""
+    nothing is left to be taken away."""
     last = yield from _last_within(keep, head, budget)
     mark = None if last is None else (yield from mark_at(SeqAt(last)))
     return None if mark is None else Cut(mark.seq + 1, mark.sums)

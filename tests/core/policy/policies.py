@@ -119,7 +119,9 @@ def stages(draw: st.DrawFn, *, native: bool = True) -> Stage:
         render = draw(st.one_of(st.none(), st.builds(Recalled, _few)))
     for _ in range(20):
         try:
-            within = action.digest_action in WITHIN_TURN and draw(st.booleans())
+            part = keep.keep if isinstance(keep, Window) else keep
+            may = action.digest_action in WITHIN_TURN and not isinstance(part, LastTurns | Nothing)
+            within = may and draw(st.booleans())
             return Stage(draw(triggers), keep, action, render, within_turn=within)
         except InvalidPolicy:  # it keeps more than its trigger, or the batch is larger: another trigger
             continue

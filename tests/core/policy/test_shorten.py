@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hitherto.core.policy.key_values import key_values
 from hitherto.errors import InvalidPolicy
-from hitherto.policies import Drop, LastTokens, Shorten, Stage, Tokens
+from hitherto.policies import Drop, LastTokens, LastTurns, Nothing, Shorten, Stage, Summarize, Tokens, Window
 
 PROFILE = {
     "name": {"first_name": "Mia", "last_name": "Li"},
@@ -57,3 +57,6 @@ def test_what_does_not_go_together_is_refused() -> None:
         Shorten(calls=True)
     with pytest.raises(InvalidPolicy, match="does not act within a turn"):
         Stage(Tokens(1_000), LastTokens(100), Drop(), within_turn=True)
+    for keep in (LastTurns(3), Nothing(), Window(14)):
+        with pytest.raises(InvalidPolicy, match="does not say what of a turn stays"):
+            Stage(Tokens(1_000), keep, Summarize(), within_turn=True)

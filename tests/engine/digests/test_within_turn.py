@@ -19,7 +19,6 @@ from hitherto.policies import (
     LastFraction,
     LastMessages,
     LastTokens,
-    Nothing,
     Policy,
     Prefix,
     Redact,
@@ -205,7 +204,7 @@ async def test_the_digest_then_what_the_user_said_then_the_newest(store: Store, 
         assert items[-1]["content"] == result(9)
 
 
-@pytest.mark.parametrize("policy", [token_threshold(400, 4), digesting(within_turn=False), digesting(keep=Nothing())])
+@pytest.mark.parametrize("policy", [token_threshold(400, 4), digesting(within_turn=False)], ids=str)
 async def test_no_digest_within_a_turn_otherwise(store: Store, policy: Policy) -> None:
     async with open_on(store, policy=policy, model=Scripted(then=says_each)) as memory:
         chat = memory.conversation("c", scope=SCOPE)
