@@ -39,13 +39,14 @@ def says_rules(message: Message) -> bool:
 
 def question(found: Sequence[Group], view: View, head: Head) -> list[Group]:
     """What the user said in the turn that is not finished: the newest user message, and those before it that have no
-    answer either, unless a stage digested or dropped them before that turn. None where the log ends with an answer to
-    it."""
+    answer either, unless a stage digested or dropped their turns whole. None where the log ends with an answer to it.
+    """
     said = [group for group in found if group.members[0].message.opens_turn and group.first >= head.view_start]
     if not said or (head.closed and said[-1].first < head.next_seq):
         return []
     answers = _answers(said[-1])
-    start = 0 if said[-1].first < view.start and view.opaque is None else view.start
+    following = next((group.first for group in said if group.first >= view.start), None)
+    start = view.start if following == view.start or view.opaque is not None else 0  # 0: it begins within a turn
     earlier = [group for group in said[-SAID:-1] if _answers(group) == answers and group.first >= start]
     return [*earlier, said[-1]]
 

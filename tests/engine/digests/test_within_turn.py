@@ -204,6 +204,25 @@ async def test_the_digest_then_what_the_user_said_then_the_newest(store: Store, 
         assert items[-1]["content"] == result(9)
 
 
+async def test_what_the_user_said_meanwhile(store: Store) -> None:
+    """A task without an answer stays, also where the user says more while an agent is at work on it."""
+    async with open_on(store, policy=digesting(), model=Scripted(then=says_each)) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user(TASK))
+        for at in range(3):
+            await loop(chat, [40] * 10, first=10 * at)
+            await made(memory)
+            more = f"And {at}."
+            said = [TASK, *(f"And {earlier}." for earlier in range(at))]
+            assert [text for text in bodies(await chat.context(user(more), budget=PLENTY)) if text in said] == said
+            await chat.append(user(more))
+        await chat.append(assistant("Done."))
+        await loop(chat, [40] * 10, first=30)
+        await chat.append(assistant("Done."))
+        await made(memory)
+        assert TASK not in bodies(await chat.context(user("Thanks."), budget=PLENTY))
+
+
 @pytest.mark.parametrize("policy", [token_threshold(400, 4), digesting(within_turn=False)], ids=str)
 async def test_no_digest_within_a_turn_otherwise(store: Store, policy: Policy) -> None:
     async with open_on(store, policy=policy, model=Scripted(then=says_each)) as memory:
