@@ -88,7 +88,7 @@ async def test_much_that_waits_to_be_indexed_is_searched_in_a_thread(watched: Wa
 
 
 async def test_what_every_second_message_is_missing_of_is_shown_in_a_thread(watched: Watched) -> None:
-    views, contexts = watched("engine.context.log_reader.view"), watched("engine.context.build.fit")
+    views, contexts = watched("engine.context.log_reader.view"), watched("engine.context.build.Fitting")
     async with memory() as opened:
         chat = opened.conversation("c", scope=SCOPE)
         await chat.append(*(user("Hello.") for _ in range(16_000)))

@@ -24,10 +24,10 @@ from hitherto.core.context.lasting import beginning, question, rules, says_rules
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.redaction import Redactor, before, fates, results_without_calls
 from hitherto.core.context.request import ContextRequest, StablePart
-from hitherto.core.context.shorten import shortened
+from hitherto.core.context.shorten import FRAME, Shortener
 from hitherto.core.log.group import Group, ending, groups, newest
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import Kind, Logged, Message, Payload, Role, plain_message
+from hitherto.core.log.message import Kind, Logged, Message, Payload, Role
 from hitherto.core.policy.span import Fate, Reason, Span, merged
 from hitherto.core.policy.view import View
 from hitherto.errors import BudgetExceeded, InvalidBatch
@@ -35,9 +35,6 @@ from hitherto.errors import BudgetExceeded, InvalidBatch
 FIRST_MESSAGE = 200
 """The most tokens of the first user message where what follows it is left out; what the user said in the turn that is
 not finished is cut further only where nothing else can give way."""
-
-_FRAME = 16
-"""Tokens that a message takes beside its text, at most."""
 
 _UNANSWERED = 4
 """Messages of the user in a row are all shown in any case if they take no more than this part of the budget, else only
@@ -58,12 +55,13 @@ _NOTHING_OLDER = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What was read for a context. `messages` ascend by seq: the verbatim ones from `read_from` on, and before them the
-    tool items that an incoming result may belong to and what is `lasting`."""
+    """What was read for a context. `messages` ascend by seq: the verbatim ones from `read_from` on, a running sum, and
+    before them the tool items that an incoming result may belong to and what is `lasting`."""
 
     view: View
     head: Head
     messages: Sequence[Logged]
+    read_from: int = 0
 
     def newest_said(self) -> list[Logged]:
         """The newest user message: a list of one message, or an empty one."""
@@ -109,11 +107,6 @@ class Fitted:
         return sum(self.sections.values())
 
 
-def _instructs(group: Group, head: Head) -> bool:
-    """Whether it is an incoming system message."""
-    return group.first >= head.next_seq and says_rules(group.members[0].message)
-
-
 class _Beside(Enum):
     """What may be shown beside messages; all that the request has is shown where it fits, in this order."""
 
@@ -131,31 +124,15 @@ def read_from(view: View, head: Head, request: ContextRequest) -> int:
     return begin + min(max(total - max(room, 0), 0), total)
 
 
-def room_beside(gathered: Gathered, request: ContextRequest) -> int:
-    """The tokens that are left for facts, beside all that gives way after them but for older messages. Negative if not
-    even that fits."""
-    fitting = _Fitting(request, gathered)
-    return request.room - fitting.needed() - request.injection() - digest_tokens(gathered.view, request)
-
-
-def beside_rules(request: ContextRequest, gathered: Gathered) -> int:
-    """The part of the budget that instructions, tools and the system messages at the log's beginning leave: the same
-    from request to request. Negative where they do not fit."""
-    return _Fitting(request, gathered).beside_rules
-
-
-def fit(request: ContextRequest, gathered: Gathered) -> Fitted:
-    """The context. Older messages are cut in steps; the newest turn of the log is shown if it fits at all, even in the
-    room that was set aside, unless the assistant is at work on it and something may be recalled. Raises BudgetExceeded
-    where instructions, tools, rules and the incoming messages do not fit, with what each takes; InvalidBatch for an
-    incoming result whose call is not there."""
-    return _Fitting(request, gathered).fitted()
-
-
 def _taken(request: ContextRequest) -> int:
     """The tokens of what is in the request in any case; the calls that incoming messages answer come to that."""
-    incoming = request.sendable(request.codec.write(request.incoming))
+    incoming = request.sendable(request.codec.write(request.incoming), halves=_halves(request.incoming))
     return sum(request.fixed().values()) + request.cost(incoming)
+
+
+def _halves(messages: Sequence[Message]) -> bool:
+    """Whether there may be halves of characters in them: a log's raw text can say them in no other way."""
+    return any("\\ud" in one.raw for one in messages)
 
 
 def _extent(view: View, head: Head) -> tuple[int, int]:
@@ -200,24 +177,19 @@ class _Beginning:
     shorter: bool
 
 
-def _shorter(message: Message, most: int, request: ContextRequest) -> Message:
-    """The message with its text, or those of the results in it, cut to about `most` tokens each; the same object where
-    none is longer."""
-    if len(message.raw) <= most:
-        return message
-    if message.answers:
-        return request.codec.redacted(message, lambda _, text: shortened(text, most, request.counter), calls=False)
-    text = shortened(message.text, max(most - _FRAME, 0), request.counter)
-    return message if text == message.text else plain_message(Role.USER, text)
+class Fitting:
+    """One context in the making, which is fitted once. The `request` to fit it for may have other facts and another
+    room for recalled content than the one it begins with. Raises InvalidBatch for an incoming result whose call is not
+    there.
 
-
-class _Fitting:
-    """One context in the making. `leading`, `asked` and `newest` are the groups that are shown in any case, `first` is
-    the first user message. `incoming` are the tokens of the incoming messages, which go on where the log ends."""
+    `leading`, `asked` and `newest` are the groups that are shown in any case, `first` is the first user message.
+    `incoming` are the tokens of the incoming messages, which go on where the log ends. `beside_rules` is the part of
+    the budget that instructions, tools and the system messages at the log's beginning leave, the same from request to
+    request; negative where they do not fit."""
 
     def __init__(self, request: ContextRequest, gathered: Gathered) -> None:
         view, head = gathered.view, gathered.head
-        self.request, self.view, self.head, self.loaded = request, view, head, gathered.messages
+        self.request, self.gathered, self.view, self.head = request, gathered, view, head
         incoming = [
             Logged(seq=head.next_seq + at, message=one, tokens=0, sums=head.sums, rev=head.rev, created_at=head.now)
             for at, one in enumerate(request.incoming)
@@ -229,10 +201,15 @@ class _Fitting:
         self.masking = Redactor(view.layout, request.codec)
         self._limited = self._within_limits()
         self._shorter: dict[int, Message] = {}
+        self._shorteners: dict[int, Shortener] = {}
         self._made: dict[tuple[int, bool], _Written] = {}
         latest = newest([one for one in self.usable if one.last >= view.start])
         self.leading = rules(self.usable, view, head) if request.lasting else []
-        self.newest = [one for one in self.usable if one is latest or _instructs(one, head)]
+        self.newest = [
+            one
+            for one in self.usable
+            if one is latest or (one.first >= head.next_seq and says_rules(one.members[0].message))
+        ]
         self.newest = [one for one in self.newest if one not in self.leading]
         self.asked = question(self.usable, view, head) if request.lasting else []
         while len(self.asked) > 1 and self._cost(self.asked) > request.room // _UNANSWERED:
@@ -245,6 +222,8 @@ class _Fitting:
                 one = self._written(group, last=group is ending(self.usable))
                 self.incoming += one.cost - one.own
         self.first = beginning(self.usable, view, head) if request.lasting else None
+        fixed = request.fixed()
+        self.beside_rules = request.budget - fixed["instructions"] - fixed["tools"] - self._cost(self.leading)
 
     @property
     def said(self) -> Group | None:
@@ -264,7 +243,17 @@ class _Fitting:
     def must(self) -> list[Group]:
         return sorted({*self.leading, *self.asked, *self.newest}, key=attrgetter("first"))
 
-    def fitted(self) -> Fitted:
+    @property
+    def room_beside(self) -> int:
+        """The tokens that are left for facts, beside all that gives way after them but for older messages. Negative if
+        not even that fits."""
+        return self.request.room - self.needed() - self.request.injection() - digest_tokens(self.view, self.request)
+
+    def fit(self, request: ContextRequest) -> Fitted:
+        """The context. Older messages are cut in steps; the newest turn of the log is shown if it fits at all, even in
+        the room that was set aside, unless the assistant is at work on it and something may be recalled. Raises
+        BudgetExceeded where instructions, tools, rules and the incoming messages do not fit, with what each takes."""
+        self.request = request
         made = self._whole()
         if made is None and not self.request.lasting:
             self.newest = []
@@ -283,11 +272,6 @@ class _Fitting:
         while (made := self._with(parts)) is None and parts:
             parts.pop()
         return made
-
-    @property
-    def beside_rules(self) -> int:
-        fixed = self.request.fixed()
-        return self.request.budget - fixed["instructions"] - fixed["tools"] - self._cost(self.leading)
 
     def needed(self) -> int:
         """What all takes that is shown in any case."""
@@ -363,7 +347,7 @@ class _Fitting:
         for group in reversed(self.found):
             if group.first < self.head.next_seq and group.members[0].message.opens_turn:
                 place = before(group, self.view)
-                whole = group.first >= self.view.start and place >= read_from(self.view, self.head, self.request)
+                whole = group.first >= self.view.start and place >= self.gathered.read_from
                 return place if whole else None
         return None
 
@@ -439,7 +423,7 @@ class _Fitting:
 
     def _sent(self, kept: Sequence[Group]) -> _Sent:
         request, codec, head = self.request, self.request.codec, self.head
-        sent = _Sent()
+        sent, said = _Sent(), self.said
         begin: int | None = None
         used: dict[tuple[str, str], int] = {}
         last = ending(kept)
@@ -452,7 +436,7 @@ class _Fitting:
             sent.incoming += cost - own
             # A result of an old call belongs to the call's group, which stands before others.
             new = group.last >= head.next_seq if request.incoming else group is kept[-1]
-            if begin is None and (new if self.said is None else group is self.said):
+            if begin is None and (new if said is None else group is said):
                 begin = len(sent.items)
             if group in self.leading:
                 sent.rules_tokens += own
@@ -479,7 +463,7 @@ class _Fitting:
         left = results_without_calls(self.found, kept, self.view, self.head, floor)
         spans = [
             self._fate(logged, far.get(logged.seq), costs.get(logged.seq, 0))
-            for logged in self.loaded
+            for logged in self.gathered.messages
             if logged.seq in shown
         ]
         return fates(spans, self.view, left=left, digest=digest)
@@ -522,8 +506,10 @@ class _Fitting:
     def _write(self, group: Group, *, last: bool) -> _Written:
         request, codec = self.request, self.request.codec
         unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
-        opened = [(request.opened(self._shown(one)), one) for one in group.members]
-        messages = [one for one, _ in opened if one is not None]
+        as_they_are = not (self._shorter or self._limited or self.view.layout.redactions)
+        shown = [one.message if as_they_are else self._shown(one) for one in group.members]
+        opened = [one if one.metadata == "{}" else request.opened(one) for one in shown]
+        messages = [one for one in opened if one is not None]
         if not messages:
             return _Written([], [], 0, 0)
         first = messages[0]
@@ -535,18 +521,22 @@ class _Fitting:
             items = [first.payload]  # what `write` gives for it
         else:
             items = codec.write(messages, unanswered=unanswered)
-        # Of a log's raw text this is the only way to say half of a character.
-        halves = any("\\ud" in one.raw for one in messages)
+        halves = _halves(messages)
         items = request.sendable(items, halves=halves)
         cost = own = request.cost(items)
         if group.last >= self.head.next_seq:
-            logged = [one for one, of in opened if one is not None and of.seq < self.head.next_seq]
+            both = zip(opened, group.members, strict=True)
+            logged = [one for one, of in both if one is not None and of.seq < self.head.next_seq]
             own = request.cost(request.sendable(codec.write(logged), halves=halves))
         return _Written(items, [], cost, own)
 
     def _shown(self, logged: Logged) -> Message:
         """The message as it is shown."""
-        return self._shorter.get(logged.seq) or self._limited.get(logged.seq) or self.masking(logged)
+        return self._shorter.get(logged.seq) or self._uncut(logged)
+
+    def _uncut(self, logged: Logged) -> Message:
+        """The message as it is shown where its text is not cut."""
+        return self._limited.get(logged.seq) or self.masking(logged)
 
     @cached_property
     def _beginning(self) -> _Beginning:
@@ -557,7 +547,7 @@ class _Fitting:
         if whole.cost <= FIRST_MESSAGE:
             return _Beginning(whole.items, whole.cost, shorter=False)
         message = self.first.members[0].message
-        items = request.sendable(request.codec.write([_shorter(message, FIRST_MESSAGE, request)]))
+        items = request.sendable(request.codec.write([Shortener(message, request)(FIRST_MESSAGE)]))
         return _Beginning(items, request.cost(items), shorter=True)
 
     def _cut(self) -> Fitted:
@@ -574,35 +564,39 @@ class _Fitting:
                 made = self._built(self.must, (), floor=_NOTHING_OLDER, most=self.request.room)
                 if made is not None:
                     return made
-                room -= _FRAME
+                room -= FRAME
         raise self._over()
 
     def _shorten(self, some: Sequence[Logged], least: int, room: int) -> bool:
         """Cut the texts of `some` to as many tokens each as fit into `room` with all else that must be there, but not
         below `least`. Whether it fits then."""
         fits, too_long = least, max(room, least) + 1
-        self._shortened(some, least)
+        self._cut_to(some, least)
         if self.needed() > room:
             return False
         while too_long - fits > 1:
             middle = (fits + too_long) // 2
-            self._shortened(some, middle)
+            self._cut_to(some, middle)
             if self.needed() <= room:
                 fits = middle
             else:
                 too_long = middle
-        self._shortened(some, fits)
+        self._cut_to(some, fits)
         return True
 
-    def _shortened(self, some: Sequence[Logged], most: int) -> None:
+    def _cut_to(self, some: Sequence[Logged], most: int) -> None:
+        """Show the texts of `some` cut to so many tokens each."""
         for one in some:
-            self._shorter.pop(one.seq, None)
-            message = self._shown(one)
-            shorter = _shorter(message, most, self.request)
-            if shorter is not message:
+            if one.seq not in self._shorteners:
+                self._shorteners[one.seq] = Shortener(self._uncut(one), self.request)
+            shorter = self._shorteners[one.seq](most)
+            if shorter is self._uncut(one):
+                self._shorter.pop(one.seq, None)
+            else:
                 self._shorter[one.seq] = shorter
-        leading = {group.first for group in self.leading}
-        self._made = {key: made for key, made in self._made.items() if key[0] in leading}
+        cut = {one.seq for one in some}
+        changed = {group.first for group in self.must if any(member.seq in cut for member in group.members)}
+        self._made = {key: made for key, made in self._made.items() if key[0] not in changed}
 
     def _over(self) -> BudgetExceeded:
         """The error, with what each part takes now that it is cut as far as may be."""

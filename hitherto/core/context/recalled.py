@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
 from hitherto.core.log.message import Message, Role, plain_message
@@ -26,7 +27,7 @@ class RecallReason(StrEnum):
 RecallReasonName = Literal["request", "policy", "cross_session"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RecalledPiece:
     """One thing recalled. `start` and `end` are the messages of `conversation` that it is or stands for; a passage of a
     document that a user added has none. `members` are a group's messages, which other messages may lie between. `here`:
@@ -56,7 +57,7 @@ class RecalledPiece:
     passages: tuple[CharRange, ...] = ()
     characters: tuple[CharRange, ...] = ()
 
-    @property
+    @cached_property
     def group(self) -> tuple[str, str]:
         """The day and the place of which it is; what has the same stands under one heading."""
         where = "" if self.conversation is None or self.here else f"conversation {json_line(self.conversation)}"
@@ -69,15 +70,15 @@ class RecalledPiece:
         """The line above the first of its group: on which day (UTC) and where it was said."""
         return escaped(", ".join(part for part in self.group if part)) + ":"
 
-    @property
+    @cached_property
     def line(self) -> str:
         """Its line: who said it, and the text or what is shown of it, whose further lines begin with ">" so that none
         of them can pass for a line of ours. A group has one for each that speaks in it."""
-        what = {EntryKind.DIGEST: "summary", EntryKind.PASSAGE: "passage"}.get(self.kind, self.speaker)
+        what = _NOBODYS.get(self.kind, self.speaker)
         parts = self.parts or ((0, what),)
         ends = [*(start for start, _ in parts[1:]), len(self.text)]
-        shown = ((who, self._shown(start, end)) for (start, who), end in zip(parts, ends, strict=True))
-        return "\n".join(f"- {who}: " + "\n> ".join(text.splitlines()) for who, text in shown if text is not None)
+        shown = [(who, self._shown(start, end)) for (start, who), end in zip(parts, ends, strict=True)]
+        return "\n".join([f"- {who}: " + "\n> ".join(text.splitlines()) for who, text in shown if text is not None])
 
     def _shown(self, start: int, end: int) -> str | None:
         """What is shown of this part of the text; None where nothing of it is."""
@@ -117,6 +118,9 @@ class RecalledPiece:
             chosen.pop()
         return None
 
+
+_NOBODYS = {EntryKind.DIGEST: "summary", EntryKind.PASSAGE: "passage"}
+"""What stands in a speaker's place."""
 
 _LONG = 20
 """A text of more characters than this for each token of the room is taken not to fit, and not counted."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import ContextRequest
+from hitherto.core.log.message import Message, Role, plain_message
 
 MARK = "\n⟦{left:,} characters left out⟧\n"
 """Stands where the middle of a text was."""
+
+FRAME = 16
+"""Tokens that a message takes beside its text, at most."""
 
 
 def shortened(text: str, most: int, counter: TokenCounter) -> str:
@@ -31,3 +38,38 @@ def _cut(text: str, kept: int) -> str:
     """The first and last characters, `kept` in all, and between them how many are left out."""
     tail = kept // 2
     return text[: kept - tail] + MARK.format(left=len(text) - kept) + text[len(text) - tail :]
+
+
+class Shortener:
+    """Cuts a message to several lengths. It is read once, however long it is: each length takes what it shows."""
+
+    def __init__(self, message: Message, request: ContextRequest) -> None:
+        self._message, self._request = message, request
+        self._results: list[str] = []
+
+    def __call__(self, most: int) -> Message:
+        """The message with its text, or those of the results in it, cut to about `most` tokens each; the same object
+        where none is longer."""
+        message, request = self._message, self._request
+        if len(message.raw) <= most:
+            return message
+        if message.answers:
+            empty, texts = self._without_results, iter(self._results)
+
+            def shorter(_tool: str, _mark: str) -> str:
+                return shortened(next(texts), most, request.counter)
+
+            cut = request.codec.redacted(empty, shorter, calls=False)
+            return message if cut.raw == message.raw else cut
+        text = shortened(message.text, max(most - FRAME, 0), request.counter)
+        return message if text == message.text else plain_message(Role.USER, text)
+
+    @cached_property
+    def _without_results(self) -> Message:
+        """The message with a mark in place of each of its results, which are kept apart."""
+
+        def take(_tool: str, text: str) -> str:
+            self._results.append(text)
+            return "…"
+
+        return self._request.codec.redacted(self._message, take, calls=False)

@@ -95,7 +95,7 @@ def newest(found: Sequence[Group]) -> Group | None:
 def ending(found: Sequence[Group]) -> Group | None:
     """The last group, if it has the newest message too; None where a result of earlier calls is newer, so that nothing
     may be left open at the end."""
-    return found[-1] if found and max(group.last for group in found) == found[-1].last else None
+    return found[-1] if found and max([group.last for group in found]) == found[-1].last else None
 
 
 def _adjacent(seq: int, following: int, retracted: Ranges) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hitherto.aside import aside
-from hitherto.core.context.fit import Fitted, Gathered, beside_rules, fit, room_beside
+from hitherto.core.context.fit import Fitted, Fitting, Gathered
 from hitherto.core.context.manifest import FactsShown
 from hitherto.core.context.recalled_block import lead_tokens, with_recalled
 from hitherto.core.context.request import ContextRequest
@@ -47,10 +47,18 @@ _AT_WORK = 2.5
 _GONE = (Reason.CLEARED, Reason.ERASED, Reason.RETRACTED)
 
 
-async def fitted(request: ContextRequest, gathered: Gathered) -> Fitted:
-    """As `fit`, in a thread where it is much."""
-    size = request.size + gathered.head.size + size_of([one.message for one in gathered.messages])
-    return await aside(size, fit, request, gathered)
+async def fitting_of(request: ContextRequest, gathered: Gathered) -> Fitting:
+    """The fitting, begun in a thread where it is much."""
+    return await aside(_size(request, gathered), Fitting, request, gathered)
+
+
+async def fitted(request: ContextRequest, fitting: Fitting) -> Fitted:
+    """As `Fitting.fit`, in a thread where it is much."""
+    return await aside(_size(request, fitting.gathered), fitting.fit, request)
+
+
+def _size(request: ContextRequest, gathered: Gathered) -> int:
+    return request.size + gathered.head.size + size_of([one.message for one in gathered.messages])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +95,14 @@ class ContextBuilder:
         shown, request = await self._reader.seen(used, head, request)
         missing = [] if at is not None else _missing(used, head)
         gathered = await self._reader.gathered(request, shown, head, at)
-        request, says = await self._with_facts(known, request, gathered, missing)
+        fitting = await fitting_of(request, gathered)
+        request, says = await self._with_facts(known, request, fitting, missing)
         if recall is False or self.recaller is None:
-            made, pieces = await fitted(request, gathered), Found()
+            made, pieces = await fitted(request, fitting), Found()
         else:
             options = recall or (RecallOptions(other_conversations=False) if used.recall else None)
             wanted = _Wanted(options, self.handle.crossing(head, asked, defaults), used)
-            request, made, pieces = await self._with_recall(request, gathered, wanted, missing)
+            request, made, pieces = await self._with_recall(request, fitting, wanted, missing)
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, pieces.pieces, request, own=mine, left_out=pieces.left_out)
         return await aside(
@@ -112,16 +121,17 @@ class ContextBuilder:
         )
 
     async def _with_recall(
-        self, request: ContextRequest, gathered: Gathered, wanted: _Wanted, missing: list[str]
+        self, request: ContextRequest, fitting: Fitting, wanted: _Wanted, missing: list[str]
     ) -> tuple[ContextRequest, Fitted, Found]:
         """The payload, the request it was made for, and what is to be recalled into it. What a search has loaded is
         held no longer than its turn."""
+        gathered = fitting.gathered
         # Whatever the question: what is cut must not depend on it.
         asks = bool(self._queries(gathered, _said(request, gathered), wanted))
         if asks or wanted.options is not None or wanted.policy.recalls:
             share = None if wanted.options is None else wanted.options.share
-            request = replace(request, recall_tokens=await self._set_aside(request, gathered, share))
-        made = await fitted(request, gathered)
+            request = replace(request, recall_tokens=self._set_aside(fitting, share))
+        made = await fitted(request, fitting)
         of_this = wanted.options is not None and not wanted.options.other_conversations
         if of_this and all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates):
             wanted = replace(wanted, options=None)  # all is shown: there is nothing to find, and no embedder to load
@@ -184,25 +194,25 @@ class ContextBuilder:
         return head, known if shows else None
 
     async def _with_facts(
-        self, known: KnownFacts | None, request: ContextRequest, gathered: Gathered, missing: list[str]
+        self, known: KnownFacts | None, request: ContextRequest, fitting: Fitting, missing: list[str]
     ) -> tuple[ContextRequest, FactsShown | None]:
         """The request with the facts to show, and what the manifest says of them. Adds "embedder" to `missing` where
         the vector to choose them by is unavailable."""
         if known is None or not len(known.ids):
             return request, None
-        knowing = await self._knowing(known, request, gathered, missing)
+        knowing = await self._knowing(known, request, fitting, missing)
         return (request, none_of(known)) if knowing is None else (knowing.known_to(request), knowing.says)
 
     async def _knowing(
-        self, known: KnownFacts, request: ContextRequest, gathered: Gathered, missing: list[str]
+        self, known: KnownFacts, request: ContextRequest, fitting: Fitting, missing: list[str]
     ) -> ShownFacts | None:
         """The facts to show: all if they fit, else those that bear most on what the user says; None where none fits."""
         share = int(request.budget * self.handle.services.settings.facts_share)
-        room = min(share, await aside(request.size, room_beside, gathered, request))
+        room = min(share, fitting.room_beside)
         every = all_of(self.handle, known, request, room)
         if every is not None or room <= 0:
             return every
-        said = _said(request, gathered)
+        said = _said(request, fitting.gathered)
         vector = None
         if known.codes is not None and said:
             vector = await self._recaller.vector(said, self.handle.scope)
@@ -225,7 +235,8 @@ class ContextBuilder:
         )
         shown = await view_of(none(), head, opaque=False)
         said = await self._reader.newest_said(shown, head)
-        knowing = await self._knowing(known, request, Gathered(view=shown, head=head, messages=said), [])
+        fitting = Fitting(request, Gathered(view=shown, head=head, messages=said))
+        knowing = await self._knowing(known, request, fitting, [])
         return None if knowing is None else knowing.text
 
     @property
@@ -242,12 +253,13 @@ class ContextBuilder:
         most = self.handle.services.settings.recall_max_tokens
         return request.room - made.total if most is None else min(request.room - made.total, most)
 
-    async def _set_aside(self, request: ContextRequest, gathered: Gathered, share: float | None) -> int:
+    def _set_aside(self, fitting: Fitting, share: float | None) -> int:
         """The tokens that recalled content may take even where the budget cuts."""
         if share is None:
             # Of old results a later step needs a name here and a number there.
-            share = self.handle.services.settings.recall_share * (_AT_WORK if gathered.head.sums.results else 1)
-        return max(int(await aside(request.size, beside_rules, request, gathered) * min(share, 1)), 0)
+            results = fitting.gathered.head.sums.results
+            share = self.handle.services.settings.recall_share * (_AT_WORK if results else 1)
+        return max(int(fitting.beside_rules * min(share, 1)), 0)
 
 
 def _said(request: ContextRequest, gathered: Gathered) -> str:

@@ -55,10 +55,11 @@ class LogReader:
     async def gathered(self, request: ContextRequest, shown: View, head: HeadWithCalls, at: int | None) -> Gathered:
         """What a context is fitted from. Raises InvalidBatch for an incoming result whose call does not wait for
         one."""
+        begin = await aside(request.size, read_from, shown, head, request)
         reading = MessageRange(
             start=shown.start,
             stop=shown.stop,
-            tokens=shown.layout.tokens_at(await aside(request.size, read_from, shown, head, request)),
+            tokens=shown.layout.tokens_at(begin),
             tools_from=tools_from(request, head, at),
             lasting=lasting(shown, head) if request.lasting else None,
             live_at=head.rev,
@@ -72,7 +73,7 @@ class LogReader:
                 texts = [one.sums.tokens for one in latest.members if one.message.kind in (Kind.TEXT, Kind.COMPACTION)]
                 reading = replace(reading, tokens=min([reading.tokens, *texts]), tools_from=latest.first)
                 loaded = await self.messages(head, reading)
-        return Gathered(view=shown, head=head, messages=loaded)
+        return Gathered(view=shown, head=head, messages=loaded, read_from=begin)
 
     async def newest_said(self, shown: View, head: Head) -> list[Logged]:
         """The newest user messages, and a few others from the beginning."""

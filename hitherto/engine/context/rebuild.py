@@ -13,7 +13,7 @@ from hitherto.core.context.recalled_block import with_recalled
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.message import Message
 from hitherto.core.policy.policy import stored
-from hitherto.engine.context.build import fitted
+from hitherto.engine.context.build import fitted, fitting_of
 from hitherto.engine.context.context import Context, finished, request_sha256
 from hitherto.engine.context.facts import again as known_again
 from hitherto.engine.context.injection import again
@@ -76,7 +76,7 @@ async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
     if manifest.digest is None and manifest.opaque is None:
         shown = replace(shown, digest=None, opaque=None)
     gathered = await reader.gathered(request, shown, head, manifest.rev)
-    made = await fitted(request, gathered)
+    made = await fitted(request, await fitting_of(request, gathered))
     made = with_recalled(made, recalled, request, own=(scope.agent, handle.id))
     context = finished(
         request,

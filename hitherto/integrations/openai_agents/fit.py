@@ -13,7 +13,7 @@ from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool
 from agents.run import CallModelData, ModelInputData
 
 from hitherto.core.context.budget import TokenCounter, checked_budget
-from hitherto.core.context.fit import Gathered, fit
+from hitherto.core.context.fit import Fitting, Gathered, read_from
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import RESPONSES, Logged, Message, Payload, Sums
@@ -73,8 +73,8 @@ def fit_items(items: Sequence[Payload], request: ContextRequest) -> list[Payload
     messages = [request.codec.read(item) for item in items]
     # Of the log even what the user said would be cut.
     incoming = [one for one in messages[-1:] if one.opens_turn]
-    log = _gathered(messages[: len(messages) - len(incoming)], costs)
-    made = fit(replace(request, incoming=tuple(incoming)), log)
+    request = replace(request, incoming=tuple(incoming))
+    made = Fitting(request, _gathered(messages[: len(messages) - len(incoming)], costs, request)).fit(request)
     left: list[Payload] = request.codec.request(system=made.system, items=made.items, tools=())["input"]
     if not left:
         raise BudgetExceeded(
@@ -85,14 +85,15 @@ def fit_items(items: Sequence[Payload], request: ContextRequest) -> list[Payload
     return left
 
 
-def _gathered(messages: Sequence[Message], costs: Sequence[int]) -> Gathered:
+def _gathered(messages: Sequence[Message], costs: Sequence[int], request: ContextRequest) -> Gathered:
     """The messages, which take `costs` in their order, as a log that has nothing else."""
     sums, logged = Sums(), list[Logged]()
     for seq, (one, cost) in enumerate(zip(messages, costs, strict=False)):
         sums = sums.after(one, cost)
         logged.append(Logged(seq=seq, message=one, tokens=cost, sums=sums, rev=0, created_at=_LONG_AGO))
     head = ending(replace(empty(_LONG_AGO), next_seq=len(logged), sums=sums), logged)
-    return Gathered(view=view(none(), head), head=head, messages=logged)
+    shown = view(none(), head)
+    return Gathered(view=shown, head=head, messages=logged, read_from=read_from(shown, head, request))
 
 
 async def tools_tokens(agent: Agent[Any], context: Any, counter: TokenCounter) -> int:
