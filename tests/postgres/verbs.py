@@ -64,6 +64,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "head": lambda store: store.head(SCOPE, "c"),
     "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
     "messages": lambda store: store.messages(SCOPE, "c", 1, MessageRange(start=0, stop=9)),
+    "messages_in": lambda store: store.messages_in(SCOPE, "c", 1, ((0, 9),), live_at=9),
     "payloads": lambda store: store.payloads(SCOPE, "c", 1, MessageRange(start=0, stop=9), wire="openai.chat"),
     "digests": lambda store: store.digests(SCOPE, "c"),
     "digest": lambda store: store.digest(SCOPE, "c", 1),

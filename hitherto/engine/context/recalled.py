@@ -36,6 +36,9 @@ _SMALLEST = 24
 _BEST = 5
 """Of so many that answer best, none is passed over for its size."""
 
+_AT_ONCE = 20
+"""Hits whose groups are read at once: of many, not all may have room."""
+
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
@@ -261,9 +264,11 @@ class _Chosen:
         held_back = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
         whole, most = self.room - held_back, len(self.pieces) + query.limit
         looked_at, set_aside = 0, list[RecalledPiece]()
-        for hit in hits:
+        for at, hit in enumerate(hits):
             if len(self.pieces) == most or self.room - held_back < _SMALLEST:
                 break
+            if at % _AT_ONCE == 0:
+                await seen.read_around(hits[at : at + _AT_ONCE])
             one = await seen.piece(hit, query.why)
             if one is None:
                 continue
@@ -306,11 +311,19 @@ class _Seen:
         self._reader = GroupReader(handle)
         self._members: set[tuple[str | None, str | None, int | None]] = set()
 
+    async def read_around(self, hits: Sequence[Hit | RecalledPiece]) -> None:
+        """Read at once what the pieces of these hits are made of."""
+        await self._reader.read_around([hit for hit in hits if isinstance(hit, Hit) and not self._shown(hit)])
+
+    def _shown(self, hit: Hit | RecalledPiece) -> bool:
+        """Whether it is of a group of which a piece has been made."""
+        return hit.kind is EntryKind.MESSAGE and (hit.agent, hit.conversation, hit.start) in self._members
+
     async def piece(self, hit: Hit | RecalledPiece, why: RecallReason) -> RecalledPiece | None:
         """The hit as a piece; None where it is not to be shown."""
         if why is RecallReason.CROSS_SESSION and hit.conversation is None:
             return None  # a document that the user added is from no conversation
-        if hit.kind is EntryKind.MESSAGE and (hit.agent, hit.conversation, hit.start) in self._members:
+        if self._shown(hit):
             return None  # the rest of its group came before
         one = hit if isinstance(hit, RecalledPiece) else await recollection_of(self._handle, self._reader, hit, why)
         if one is None or (name := _name(one)) in self.names or _in_sight(self._handle, one, self._visible):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
+from hitherto.core.log.ranges import Ranges, joined
 from hitherto.core.log.speaker import speaker_label, speaker_of
 from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
@@ -40,28 +42,49 @@ class GroupReader:
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._heads: dict[tuple[str, str], Head] = {}
+        self._read: dict[tuple[str, str], list[Logged]] = {}
+        self._around: dict[tuple[str, str], set[int]] = {}
+
+    async def read_around(self, hits: Sequence[Hit]) -> None:
+        """Read at once, in each conversation, what the groups of these hits are looked for in first."""
+        around = defaultdict[tuple[str, str], set[int]](set)
+        for hit in hits:
+            if _in_group(hit) and hit.conversation is not None and hit.start is not None:
+                around[hit.agent, hit.conversation].add(hit.start)
+        for (agent, conversation), seqs in around.items():
+            near = joined((max(seq - _NEAR, 0), seq + _NEAR) for seq in seqs)
+            self._read[agent, conversation] = await self._messages(agent, conversation, near)
+            self._around[agent, conversation] = seqs
 
     async def group(self, agent: str, conversation: str, seq: int) -> list[Logged]:
         """The live messages of the group of message `seq`, without others in between; empty if there are none."""
-        other = self._handle.beside(conversation, agent)
-        if (agent, conversation) not in self._heads:
-            self._heads[agent, conversation] = await other.head()
-        head = self._heads[agent, conversation]
+        head = await self._head(agent, conversation)
         found: Group | None = None
         for reach in (_NEAR, _FAR):
-            start = max(seq - reach, 0)
-            reading = MessageRange(start=start, stop=seq + reach + 1, live_at=head.rev)
-            read = await self._handle.services.store.messages(other.scope, conversation, head.ref, reading)
+            start, end = max(seq - reach, 0), seq + reach
+            if reach == _NEAR and seq in self._around.get((agent, conversation), ()):
+                read = [one for one in self._read[agent, conversation] if start <= one.seq <= end]
+            else:
+                read = await self._messages(agent, conversation, ((start, end),))
             near = groups([one for one in read if not one.erased], head.retracted)
             found = next((one for one in near if any(member.seq == seq for member in one.members)), None)
             if found is not None and not found.open and not found.orphan and found.first > start:
                 break
         return [] if found is None else [member for member in found.members if member.seq >= head.view_start]
 
+    async def _messages(self, agent: str, conversation: str, ranges: Ranges) -> list[Logged]:
+        head, scope = await self._head(agent, conversation), self._handle.beside(conversation, agent).scope
+        return await self._handle.services.store.messages_in(scope, conversation, head.ref, ranges, live_at=head.rev)
+
+    async def _head(self, agent: str, conversation: str) -> Head:
+        if (agent, conversation) not in self._heads:
+            self._heads[agent, conversation] = await self._handle.beside(conversation, agent).head()
+        return self._heads[agent, conversation]
+
 
 async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: RecallReason) -> RecalledPiece | None:
     """A hit as a context shows it; for a tool message, its whole group. None if it no longer exists."""
-    if hit.kind is EntryKind.MESSAGE and (_of_a_tool(hit) or len(hit.text) == TEXT):
+    if _in_group(hit):
         assert hit.conversation is not None, "a message has its conversation"
         assert hit.start is not None, "and its place there"
         whole = await reader.group(hit.agent, hit.conversation, hit.start)
@@ -120,8 +143,10 @@ def _text_of(one: Logged) -> str:
     return key_values(text, _RESULT) if json else text
 
 
-def _of_a_tool(hit: Hit) -> bool:
-    return hit.role == Role.TOOL or "[calls " in hit.text
+def _in_group(hit: Hit) -> bool:
+    """Whether the messages of its group are shown for it: it is of a tool, or longer than the text of a hit."""
+    of_a_tool = hit.role == Role.TOOL or "[calls " in hit.text
+    return hit.kind is EntryKind.MESSAGE and (of_a_tool or len(hit.text) == TEXT)
 
 
 def _of_messages(

@@ -31,6 +31,7 @@ from hitherto.core.log.conversations import (
 )
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Logged, Payload
+from hitherto.core.log.ranges import Ranges
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows
@@ -134,6 +135,20 @@ class LogStore(Part):
         }
         # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
         return await self._all(SQL["messages"], values, of=rows.as_messages, binary=True)
+
+    async def messages_in(
+        self, scope: Scope, conversation: str, ref: int, ranges: Ranges, *, live_at: int
+    ) -> list[Logged]:
+        """The messages of several ranges that are live at a revision, ascending by seq; none when `ref` is not that
+        conversation's."""
+        values = {
+            **rows.scope_values(scope, conversation),
+            "ref": ref,
+            "firsts": rows.integers(first for first, _ in ranges),
+            "lasts": rows.integers(last for _, last in ranges),
+            "live_at": live_at,
+        }
+        return await self._all(SQL["messages_in"], values, of=rows.as_messages, binary=True)
 
     async def page(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         """The first messages of `reading` (which may have no more than `start`, `stop`, `live_at` and `limit`), as many

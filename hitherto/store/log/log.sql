@@ -120,6 +120,21 @@ cross join lateral (
 order by m.seq
 limit %(limit)s;
 
+-- name: messages_in
+-- The live messages of some ranges of seqs that do not overlap.
+select {message_columns}
+from hitherto.conversation c
+cross join lateral (
+    select a.* from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select * from hitherto.message a
+        where a.tenant = %(tenant)s and a.conversation = c.ref and a.seq >= r.first and a.seq <= r.last
+          and a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s) offset 0
+    ) a
+) m
+where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
+order by m.seq;
+
 -- name: page_stop
 -- Where a page of messages ends: the seq behind its last one.
 select coalesce(max(m.seq) + 1, %(stop)s::bigint)

@@ -26,6 +26,7 @@ from hitherto.providers.scripted import (
     not_a_number,
     too_few,
 )
+from hitherto.store.connections.part import Part
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.memories import open_on
@@ -366,6 +367,30 @@ class TestContexts:
             results = [at for at, item in enumerate(shown) if "the cat sleeps" in item]
             assert not calls[0] < recalled < results[0] + 1, wire
             assert (await chat.rebuild(made.manifest)).request == made.request
+
+    async def test_groups_are_read_together(self, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many results are recalled, and from wherever."""
+        reads, read = 0, Part._all
+
+        def counted(*given: Any, **named: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            return read(*given, **named)
+
+        monkeypatch.setattr(Part, "_all", counted)
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("Count them."))
+        for at in range(120):
+            call = {"id": f"x{at}", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+            await chat.append(
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                hitherto.tool_result(f"x{at}", f"the cat number {at} sleeps"),
+            )
+        await memory.wait_for_index()
+        reads = 0
+        made = await chat.context(user("Which cats sleep?"), budget=3_000, recall=True)
+        assert len(made.manifest.recalled) > 20
+        assert reads < 10
 
     @pytest.mark.parametrize("mark", ["\n", "\r", "\u2028", "\x85", "\x0b"], ids=ascii)
     async def test_no_name_can_pass_for_a_label(self, memory: Memory, mark: str) -> None:
