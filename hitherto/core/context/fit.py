@@ -4,8 +4,8 @@ way.
 In the order of importance: instructions and tools; the system messages with which the log begins; the newest group,
 which the incoming messages end with if there are any; what the user said in the turn that is not finished; the
 conversation's first user message; memory of an earlier conversation; the digest; facts; then older messages, the newest
-first. Where not even what comes first fits, what the user said before the newest group is cut in the middle, then the
-results of tools in that group.
+first. Where not even what comes first fits, the results of tools in the newest group are cut in the middle, then what
+the user said before it, then both further.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ _QUESTION = 25
 
 _STEP = 1_000
 """Characters of each text of a step that tell what it is about."""
+
+_RESULTS = 4
+"""Where what the user said would not fit otherwise, the newest results have this part of the budget."""
 
 _LEAST = 40
 """Tokens that a text is not cut below."""
@@ -551,12 +554,16 @@ class Fitting:
         return _Beginning(items, request.cost(items), shorter=True)
 
     def _cut(self) -> Fitted:
-        """The context where not all fits that is to be in it: what the user said is cut, but not below as much as the
-        first message would have; then the newest results; then what the user said further."""
-        del self.asked[:-1]
-        said = [one.members[0] for one in self.asked if one.first < self.head.next_seq or one not in self.newest]
+        """The context where not all fits that is to be in it: the newest results are cut, but not below a part of the
+        budget; then what the user said, but not below as much as the first message would have; then both further."""
         results = [one for group in self.newest for one in group.members if one.message.answers]
-        for some, least in ((said, FIRST_MESSAGE), (results, _LEAST), (said, _LEAST)):
+        room = self.request.room
+        share = max(room // _RESULTS // max(len(results), 1), _LEAST)
+        for of_user, least in ((False, share), (True, FIRST_MESSAGE), (False, _LEAST), (True, _LEAST)):
+            if of_user:
+                del self.asked[:-1]
+            said = [one.members[0] for one in self.asked if one.first < self.head.next_seq or one not in self.newest]
+            some = said if of_user else results
             if not some:
                 continue
             room = self.request.room

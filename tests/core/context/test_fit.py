@@ -1,13 +1,16 @@
-"""What fitting a context takes, where something in it is very long."""
+"""Fitting a context in which something is very long: what gives way, and what it takes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hitherto.core.context.fit import Fitting, Gathered
+from hitherto.core.context.fit import Fitted, Fitting, Gathered
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty
@@ -71,6 +74,17 @@ def test_what_is_long_is_counted_once_and_read_twice(
     parse = Message.payload.__get__
     monkeypatch.setattr(Message, "payload", property(payload))
     counter = _Counter()
+    try:
+        made = _fitted(log, incoming, wire, counter)
+    except BudgetExceeded:
+        assert incoming == [_LONG_TASK] or log[0]["role"] == "system"
+    else:
+        assert made.total <= _BUDGET
+    assert read_again <= 2 * long
+    assert counter.long <= long
+
+
+def _fitted(log: Sequence[Payload], incoming: Sequence[Payload], wire: Wire, counter: ByteCounter) -> Fitted:
     messages = [read(one, CHAT) for one in log]
     logged, head = extended(empty(datetime(2026, 1, 1, tzinfo=UTC)), messages, [len(one.raw) for one in messages])
     request = ContextRequest(
@@ -81,11 +95,23 @@ def test_what_is_long_is_counted_once_and_read_twice(
         counter=counter,
         codec=codec(wire),
     )
-    try:
-        made = Fitting(request, Gathered(view=view(none(), head), head=head, messages=logged)).fit(request)
-    except BudgetExceeded:
-        assert incoming == [_LONG_TASK] or log[0]["role"] == "system"
-    else:
-        assert made.total <= _BUDGET
-    assert read_again <= 2 * long
-    assert counter.long <= long
+    return Fitting(request, Gathered(view=view(none(), head), head=head, messages=logged)).fit(request)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@given(
+    task=st.lists(st.integers(1, 900), min_size=1, max_size=3).filter(lambda one: sum(one) <= 900),
+    results=st.lists(st.integers(0, 8_000), min_size=1, max_size=3),
+    arrives=st.booleans(),
+)
+def test_what_the_user_said_is_whole_while_results_can_be_cut(
+    wire: Wire, task: list[int], results: list[int], *, arrives: bool
+) -> None:
+    said = [f"{number} {'never ' * size}"[: size + 2] for number, size in enumerate(task)]
+    call, *answers = _step(*("found " * size for size in results))
+    log: list[Payload] = [*({"role": "user", "content": one} for one in said), call]
+    made = _fitted(log if arrives else [*log, *answers], answers if arrives else [], wire, ByteCounter())
+    sent = json.dumps(made.items)
+    assert said[-1] in sent
+    # Of several, those before the newest have a part of the budget.
+    assert all(one in sent for one in said) or sum(task) > _BUDGET // 4 - 100 * len(task)
