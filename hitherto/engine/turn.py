@@ -80,7 +80,7 @@ class Turn:
         self._rest = ""
         """What a stream that broke off had said, if no other answer has come since."""
         self._state: Literal["new", "open", "over"] = "new"
-        self._replayed = False
+        self._replayed = self._overtaken = False
         self._broken = False
         self._result: AppendResult | None = None
 
@@ -217,7 +217,8 @@ class Turn:
             self._break_off(answer.text)
             return
         try:
-            given = self._sealed([self._formats.read(item, self._codec.name) for item in answer.items()])
+            items = self._with_own_ids(answer.items())
+            given = self._sealed([self._formats.read(item, self._codec.name) for item in items])
         except InvalidMessage:
             self._rest = answer.text
             raise
@@ -244,7 +245,7 @@ class Turn:
         # Also where a request is due that nobody sent: a loop that was left too early.
         self._broken = self._broken or (not self.done and (kind is not None or self._context is not None))
         self._state, self._context = "over", None
-        if not self._replayed:
+        if not self._replayed and not self._overtaken:
             await uninterrupted(self._append())
 
     async def _append(self) -> None:
@@ -261,35 +262,34 @@ class Turn:
         try:
             self._result = await self._append_batch(batch, self._key, None)
         except IdempotencyKeyReused:
-            if self._key is None or not await self._take_progress(self._key) or not self._replayed:
+            if self._key is not None:
+                await self._take_progress(self._key)
+            if not self._replayed:
                 raise
             log.warning("Two turns of %s with one key were answered at once; the first is kept", name, **whose)
 
-    async def _append_step(self, step: list[Message]) -> bool:
-        """Append the calls and results before the next request, with the question before the first; returns True. If
-        another turn with this key was faster, this one goes on from what that one appended, and returns False."""
+    async def _append_step(self, step: list[Message]) -> None:
+        """Append the calls and results before the next request, with the question before the first."""
         key = None if self._key is None else step_key(self._key, self._steps)
         try:
             self._result = await self._append_batch(step, key, None)
-        except IdempotencyKeyReused:
-            if self._key is None or not await self._take_progress(self._key):
-                raise
-            name, whose = self._conversation, {"tenant": self._scope.tenant, "conversation": self._conversation}
-            log.warning("Two turns of %s with one key are in progress; the first step is kept", name, **whose)
-            return False
+        except IdempotencyKeyReused as error:
+            self._overtaken = True
+            raise IdempotencyKeyReused(
+                f"another turn with key={self._key!r} is in progress and was faster; nothing of this one is kept. Call "
+                "no more tools here; once the other one has ended, a retry with this key has its answer"
+            ) from error
         self._appended, self._steps = self._appended + len(step), self._steps + 1
-        return True
 
-    async def _take_progress(self, key: str) -> bool:
-        """Take what turns with this key have appended; returns whether there is something."""
+    async def _take_progress(self, key: str) -> None:
+        """Take what turns with this key have appended."""
         found = await self._retry(self._question, key)
         if found is None:
-            return False
+            return
         self._answer, self._steps = list(found.messages), found.steps
         self._appended = len(self._question) + len(self._answer) if self._answer else 0
         if found.result is not None:
             self._replayed, self._result = True, found.result
-        return True
 
     def _pending(self, answer: Sequence[Message] | None = None) -> list[Message]:
         """The turn's messages that are not in the log yet."""
@@ -300,12 +300,13 @@ class Turn:
         if self._answer and self._answer[-1].kind is Kind.REASONING:
             return  # what it belongs to is still to come
         self._context = None
-        while not self.done and not self.calls:
-            step = self._pending()
-            context = await self._build_context(step)
-            if not self._answer or not step or await uninterrupted(self._append_step(step)):
-                self._context = context
-                return
+        if self.done or self.calls:
+            return
+        step = self._pending()
+        context = await self._build_context(step)
+        if self._answer and step:
+            await uninterrupted(self._append_step(step))
+        self._context = context
 
     def _check_open(self) -> None:
         if self._state != "open":
@@ -367,9 +368,16 @@ class Turn:
         if not items and given.get("error"):
             raise InvalidMessage("the API answered with an error, which the field `error` tells; ask again")
         if items is None:
-            return [self._formats.read(given, None)]
+            return [self._formats.read(item, None) for item in self._with_own_ids([given])]
         self._model = _model_of(given) or self._model
-        return self._sealed([self._formats.read(item, self._codec.name) for item in items])
+        return self._sealed([self._formats.read(item, self._codec.name) for item in self._with_own_ids(items)])
+
+    def _with_own_ids(self, items: list[Payload]) -> list[Payload]:
+        """The items of an answer, whose calls have an id each: some models give one to several."""
+        try:
+            return self._codec.distinct(items, {})
+        except (AttributeError, KeyError, TypeError):
+            return items  # no such items, which reading them tells
 
     def _sealed(self, answer: list[Message]) -> list[Message]:
         """The messages of an answer, with its model in their metadata where it has sealed something for itself."""

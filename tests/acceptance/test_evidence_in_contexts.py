@@ -51,6 +51,7 @@ async def test_a_ceiling_of_recalled_tokens(store: Store) -> None:
         chat = await filled(memory)
         context = await context_of(chat, "What happened on the day of entry 7?", budget=1_000, recall=True)
         assert 0 < sum(one.tokens for one in context.manifest.recalled) <= 100
+        assert context.manifest.request.recall_tokens == 100, "no more is set aside"
 
 
 async def test_a_message_too_large_for_the_room_is_cut_to_what_matches(store: Store) -> None:

@@ -591,18 +591,73 @@ async def test_steps_that_were_taken_back_are_not_gone_on_from(chat: Conversatio
 
 
 async def test_two_turns_with_one_key_keep_the_steps_of_the_first(chat: Conversation) -> None:
-    async with chat.turn("Is it?", key="k") as one, chat.turn("Is it?", key="k") as two:
+    """The other one is told at once, so that it calls no more tools."""
+    async with chat.turn("Is it?", key="k") as one:
+        two = chat.turn("Is it?", key="k")
+        await two.__aenter__()
         await looked(one, 0)
         await two.add(call(1))
-        await two.add(tool_result("1", "found 1"))
-        assert [one.raw for one in two.messages] == [one.raw for one in one.messages]
-        assert "found 0" in json.dumps(two.request)
-        await looked(two, 1)
-        await two.add("It is.")
-        await one.add("It is not.")
-    assert (two.text, two.replayed) == ("It is.", False)
+        with pytest.raises(IdempotencyKeyReused, match="in progress"):
+            await two.add(tool_result("1", "found 1"))
+        await two.__aexit__(None, None, None)
+        assert two.result is None
+        await looked(one, 1)
+        await one.add("It is.")
     assert await said_by(chat) == ["Is it?", "call 0", "found 0", "call 1", "found 1", "It is."]
-    assert (one.text, one.replayed) == ("It is.", True)
+    async with chat.turn("Is it?", key="k") as again:
+        assert (again.text, again.replayed) == ("It is.", True)
+
+
+TWINS: list[tuple[Wire, dict[str, Any]]] = [
+    (
+        CHAT,
+        {
+            "choices": [
+                {
+                    "message": {
+                        "role": "assistant",
+                        "content": None,
+                        "tool_calls": [
+                            {"id": "c", "type": "function", "function": {"name": name, "arguments": "{}"}}
+                            for name in ("f", "g")
+                        ],
+                    }
+                }
+            ]
+        },
+    ),
+    (
+        RESPONSES,
+        {
+            "object": "response",
+            "status": "completed",
+            "output": [
+                {"type": "function_call", "call_id": "c", "name": name, "arguments": "{}"} for name in ("f", "g")
+            ],
+        },
+    ),
+    (
+        ANTHROPIC,
+        {
+            "type": "message",
+            "role": "assistant",
+            "stop_reason": "tool_use",
+            "content": [{"type": "tool_use", "id": "c", "name": name, "input": {}} for name in ("f", "g")],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
+async def test_two_calls_with_one_id(chat: Conversation, wire: Wire, answer: Any) -> None:
+    async with chat.turn("Is it?", wire=wire) as turn:
+        await turn.add(answer)
+        assert [(one.id, one.name) for one in turn.calls] == [("c", "f"), ("c_2", "g")]
+        for one in turn.calls:
+            await turn.add(tool_result(one.id, f"found by {one.name}"))
+        assert refusals(turn.request, wire=wire) == []
+        assert "no result yet" not in json.dumps(turn.request)
+        await turn.add("It is.")
 
 
 async def test_a_key_without_an_answer_is_another_ones(chat: Conversation) -> None:

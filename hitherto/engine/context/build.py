@@ -259,7 +259,9 @@ class ContextBuilder:
             # Of old results a later step needs a name here and a number there.
             results = fitting.gathered.head.sums.results
             share = self.handle.services.settings.recall_share * (_AT_WORK if results else 1)
-        return max(int(fitting.beside_rules * min(share, 1)), 0)
+        most = self.handle.services.settings.recall_max_tokens
+        aside = max(int(fitting.beside_rules * min(share, 1)), 0)
+        return aside if most is None else min(aside, most)
 
 
 def _said(request: ContextRequest, gathered: Gathered) -> str:
