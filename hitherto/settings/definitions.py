@@ -151,7 +151,8 @@ class RecallSettings(_Group):
     `reranker`: "model" (the model for digests orders what was found), or the name of a cross-encoder at
     `reranker_base_url` with `reranker_key`; it gets `reranker_timeout` seconds. `recall_share`: the part of a context's
     budget that is reserved for what is recalled, where the budget cuts; it takes whatever else is left too, but at most
-    `recall_max_tokens` tokens (unset: no limit). Where tools are used it is two and a half times as much, and no more.
+    `recall_max_tokens` tokens (unset: no limit). Where tools are used it is two and a half times as much, up to 1,000
+    tokens, and no more.
 
     `cross_session`: in which ways contexts show other conversations of the scope: "latest" (their newest digest, in the
     instructions), "triggers" (what a search in them finds, if the incoming message has one of `search_triggers`, as

@@ -41,8 +41,9 @@ _REPLY = 40
 _CHARACTERS = 4
 """Of a token, about."""
 
-_AT_WORK = 2.5
-"""So many times the share for recall is set aside where an agent works with tools."""
+_AT_WORK, _ENOUGH = 2.5, 1_000
+"""So many times the share for recall is set aside where an agent works with tools, up to so many tokens: of old results
+a later step needs a name here and a number there, and of the newest ones all."""
 
 _GONE = (Reason.CLEARED, Reason.ERASED, Reason.RETRACTED)
 
@@ -255,13 +256,11 @@ class ContextBuilder:
 
     def _set_aside(self, fitting: Fitting, share: float | None) -> int:
         """The tokens that recalled content may take even where the budget cuts."""
-        if share is None:
-            # Of old results a later step needs a name here and a number there.
-            results = fitting.gathered.head.sums.results
-            share = self.handle.services.settings.recall_share * (_AT_WORK if results else 1)
-        most = self.handle.services.settings.recall_max_tokens
-        aside = max(int(fitting.beside_rules * min(share, 1)), 0)
-        return aside if most is None else min(aside, most)
+        settings, whole = self.handle.services.settings, max(fitting.beside_rules, 0)
+        aside = whole * (settings.recall_share if share is None else share)
+        if share is None and fitting.gathered.head.sums.results:
+            aside = max(aside, min(aside * _AT_WORK, _ENOUGH))
+        return int(min(aside, whole, settings.recall_max_tokens or whole))
 
 
 def _said(request: ContextRequest, gathered: Gathered) -> str:
