@@ -30,6 +30,7 @@ from hitherto.wire.neutral import (
     readable,
     reads,
     said,
+    with_record,
 )
 from hitherto.wire.sendable import arguments_of, safe_id
 
@@ -234,6 +235,7 @@ def _joined(items: Sequence[Payload]) -> Payload:
 
 def _item(says: NeutralMessage) -> Payload | None:
     """A message from another format, without its tool results; None if this format can express nothing of it."""
+    says = with_record(says)
     parts = marked("[system]", says.shown) if says.role is Role.SYSTEM and says.shown else says.shown
     calls = [_call(call) for call in says.calls]
     if not parts and not calls:

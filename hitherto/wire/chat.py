@@ -27,6 +27,7 @@ from hitherto.wire.neutral import (
     readable,
     reads,
     said,
+    with_record,
 )
 
 
@@ -236,6 +237,7 @@ def _written(exchange: Exchange) -> list[Payload]:
 
 def _item(says: NeutralMessage) -> Payload | None:
     """A message from another format, without its tool results; None if this format can express nothing of it."""
+    says = with_record(says)
     parts, calls = says.shown, [_call(call) for call in says.calls]
     if not parts and not calls:
         return None

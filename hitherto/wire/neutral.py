@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
+from hitherto.core.plain_text import RECORD, fenced, statements
 from hitherto.errors import InvalidInput, InvalidMessage
 from hitherto.wire.fields import item_of, shown
 
@@ -137,6 +138,16 @@ def readable(part: Part) -> str:
             return f"[calls {name}({arguments})]"
         case ToolResult(parts=parts):
             return "\n".join(line for line in map(readable, parts) if line)
+
+
+def with_record(says: NeutralMessage) -> NeutralMessage:
+    """The same message, but what a tool said without a call becomes a user message with the words between the lines of
+    a fence: only Responses has a place for it."""
+    if says.role is not Role.TOOL or not says.shown:
+        return says
+    words = "\n".join(readable(part) for part in says.shown if not isinstance(part, Image))
+    record = fenced(f"A tool said this, not the user. {RECORD}", map("- {}".format, statements(words)))
+    return NeutralMessage(Role.USER, (Text(record), *(part for part in says.shown if isinstance(part, Image))))
 
 
 def marked(mark: str, parts: tuple[Shown, ...]) -> tuple[Shown, ...]:

@@ -143,10 +143,10 @@ def _message(item: Payload) -> NeutralMessage:
 
 
 def _answer(item: Payload, of: str) -> NeutralMessage:
-    """A tool's result. One that names its tool instead of a call answers no call: it is a system message."""
+    """A tool's result. One that names its tool instead of a call answers no call: it is the tool's own message."""
     parts = _parts(content(item, of, "output"), of)
     if item["type"] == "function_call_output" and item.get("call_id") is None and item.get("name") is not None:
-        return NeutralMessage(Role.SYSTEM, parts)
+        return NeutralMessage(Role.TOOL, parts)
     return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, "call_id", of), parts),))
 
 

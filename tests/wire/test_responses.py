@@ -58,7 +58,7 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ({"type": "web_search_call", "id": "ws_1"}, Role.ASSISTANT, Kind.REASONING, "[web_search_call]"),
     ({"type": "mcp_list_tools", "id": "m", "tools": []}, Role.ASSISTANT, Kind.REASONING, "[mcp_list_tools]"),
     ({"type": "message", "id": "msg_1", "role": "assistant", "content": []}, Role.ASSISTANT, Kind.TEXT, ""),
-    ({"type": "function_call_output", "name": "clock", "output": "noon"}, Role.SYSTEM, Kind.TEXT, "noon"),
+    ({"type": "function_call_output", "name": "clock", "output": "noon"}, Role.TOOL, Kind.TEXT, "noon"),
     ({"type": "item_reference", "id": "msg_1"}, Role.ASSISTANT, Kind.REASONING, "[item_reference]"),
     ({"id": "msg_1"}, Role.ASSISTANT, Kind.REASONING, "[item_reference]"),
     ({"type": "compaction_trigger"}, Role.SYSTEM, Kind.REASONING, "[compaction_trigger]"),
