@@ -68,8 +68,9 @@ class AnthropicFormat(BaseFormat):
         own = item["content"]
         return {**item, "content": text + own if isinstance(own, str) else [_text(text), *own]}
 
-    def opening(self, first: Payload) -> Payload | None:
-        return None if self.is_user(first) else {"role": "user", "content": LEFT_OUT}
+    def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None:
+        begins = first is None or self.is_user(first)
+        return super().opening(first, system) if begins else {"role": "user", "content": LEFT_OUT}
 
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return TOOL_USE + cost.structured(list(tools), counter) if tools else 0

@@ -12,7 +12,7 @@ from hitherto.core.log.message import Call, Message, Payload
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
 from hitherto.wire.media import within_limits
-from hitherto.wire.neutral import calls_of, message_from, spoken
+from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken
 from hitherto.wire.redaction import Replace, redacted
 from hitherto.wire.sealed import is_sealed, opened
 from hitherto.wire.sendable import Used, distinct, sendable
@@ -50,8 +50,9 @@ class BaseFormat:
     def joined(self, items: Sequence[Payload]) -> Sequence[Payload]:
         return items
 
-    def opening(self, first: Payload) -> Payload | None:
-        return None
+    def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None:
+        has_message = first is not None or any(not isinstance(one, str) for one in system)
+        return None if has_message else {"role": "user", "content": NO_MESSAGE}
 
     def redacted(self, message: Message, replace: Replace, *, calls: bool) -> Message:
         return redacted(message, replace, calls=calls)

@@ -49,6 +49,9 @@ class ChatFormat(BaseFormat):
 
         return JoiningChatFormat()
 
+    def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None:
+        return None if system else super().opening(first, system)
+
     def is_user(self, item: Payload) -> bool:
         return item.get("role") == "user"
 

@@ -25,8 +25,9 @@ class JoiningChatFormat(ChatFormat):
     def joining(self) -> WireFormat:
         return self
 
-    def opening(self, first: Payload) -> Payload | None:
-        return None if self.is_user(first) else {"role": "user", "content": LEFT_OUT}
+    def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None:
+        begins = first is None or self.is_user(first)
+        return super().opening(first, system) if begins else {"role": "user", "content": LEFT_OUT}
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return False

@@ -20,6 +20,9 @@ from hitherto.wire.fields import item_of, shown
 NO_RESULT = "[no result yet]"
 """Stands in for the result of a call that has none."""
 
+NO_MESSAGE = "[no message]"
+"""A user's message in a request that has no other message, which APIs refuse."""
+
 NO_SCREENSHOT = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
 )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hitherto import Call, Conversation, Memory, assistant, tool_result, user, wire
+from hitherto import Call, Conversation, Memory, assistant, system, tool_result, user, wire
 from hitherto.core.log.message import Message, Wire
 from hitherto.errors import BudgetExceeded
 from hitherto.policies import PRESETS
@@ -111,6 +111,22 @@ async def test_calls_of_another_run_have_a_placeholder(memory: Memory, to: Wire)
     context = await chat.context([tool_result("a1", "found")], wire=to)
     assert refused(context, to) == []
     assert json.dumps(context.request).count("[no result yet]") == 1
+
+
+@pytest.mark.parametrize("to", WIRES)
+@pytest.mark.parametrize("instructions", [None, "Be kind."])
+@pytest.mark.parametrize("said", [[], [system("Rule.")], [system(" "), assistant("")]])
+async def test_a_request_has_a_message(memory: Memory, to: Wire, instructions: str | None, said: list[Message]) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    if said:
+        await chat.append(*said)
+    context = await chat.context(wire=to, instructions=instructions)
+    assert refused(context, to) == []
+    with pytest.raises(BudgetExceeded) as raised:
+        await chat.context(wire=to, instructions=instructions, budget=1)
+    least = await chat.context(wire=to, instructions=instructions, budget=1 + raised.value.over_by)
+    assert (least.tokens, refused(least, to)) == (1 + raised.value.over_by, [])
+    assert (await chat.rebuild(context.manifest)).request == context.request
 
 
 @pytest.mark.parametrize("to", WIRES)

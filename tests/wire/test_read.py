@@ -61,7 +61,7 @@ def test_only_what_a_user_says_opens_a_turn(message: Message) -> None:
     item = message.payload
     assert message.opens_turn <= codec(message.wire).is_user(item)
     if message.opens_turn:
-        assert codec(message.wire).opening(item) is None
+        assert codec(message.wire).opening(item, []) is None
 
 
 @given(message=any_message, text=st.text(st.characters(), max_size=10))

@@ -245,7 +245,7 @@ def test_the_request_has_what_there_is() -> None:
         "input": items,
         "tools": tools,
     }
-    assert responses.opening({"type": "reasoning"}) is None
+    assert responses.opening({"type": "reasoning"}, []) is None
     assert not responses.is_user({"type": "mcp_approval_response", "role": "user"})
 
 

@@ -282,12 +282,19 @@ class Fitting:
 
     def _opening(self) -> int:
         """The tokens of what the API demands before the first of the groups that are shown in any case."""
-        codec = self.request.codec
+        system: list[str | Payload] = [*self.request.system(injection=False, facts=False)]
+        items: list[Payload] = []
         last = ending(self.must)
-        sent = (self._written(one, last=one is last) for one in self.must if one not in self.leading)
-        first = next((one.items[0] for one in sent if one.items), None)
-        opening = None if first is None else codec.opening(first)
-        return 0 if opening is None else codec.tokens(opening, self.request.counter)
+        for group in self.must:
+            one = self._written(group, last=group is last)
+            system += one.system
+            (system if group in self.leading else items).extend(one.items)
+        return self.request.cost(self._demanded(system, items))
+
+    def _demanded(self, system: Sequence[str | Payload], items: Sequence[Payload]) -> list[Payload]:
+        """What the API demands before the items, if anything. What a framework is given is no request yet."""
+        opening = self.request.codec.opening(items[0] if items else None, system)
+        return [] if opening is None or self.request.framework else [opening]
 
     def _takes(self, part: _Beside, shown: Collection[_Beside]) -> int | None:
         """The tokens of a part beside those that are shown; None where the request has no such part."""
@@ -378,7 +385,7 @@ class Fitting:
 
     def _built(self, kept: Sequence[Group], parts: Collection[_Beside], *, floor: int, most: int) -> Fitted | None:
         """The payload of these groups and parts; None where it takes more than `most` tokens."""
-        request, codec = self.request, self.request.codec
+        request = self.request
         if sum(request.fixed().values()) + self._cost(kept) > most:
             return None
         injection, digest, facts = (one in parts for one in (_Beside.INJECTION, _Beside.DIGEST, _Beside.FACTS))
@@ -403,11 +410,10 @@ class Fitting:
         at = len(items) - sent.tail
         if facts:
             items = [*items[:at], *(request.facts_items() if request.facts_ahead else ()), *items[at:]]
-        opening = codec.opening(items[0]) if items else None
-        if opening is not None:
-            items, at = [opening, *items], at + 1
-            sections["framing"] += codec.tokens(opening, request.counter)
         system = [*request.system(injection=injection, facts=facts), *sent.rules, *text, *sent.later]
+        opening = self._demanded(system, items)
+        items, at = [*opening, *items], at + len(opening)
+        sections["framing"] += request.cost(opening)
         total = sum(sections.values())
         if total > most or total + request.growth(system, items) > most:
             return None

@@ -33,22 +33,22 @@ class WireFormat(Protocol):
     group, in order: a message that came in this shape comes back equal, one of another shape is converted; for each
     call in `unanswered` a placeholder result is added, so that the API accepts the request. `is_user` tells a user's
     own item from a tool result that travels as one; `prefixed` is a user item with `text` in front of its own.
-    `opening` is what this API demands before `first` at the start of a request, if anything. `system_apart` is whether
-    it has no place for a system message among the items. `tokens` is what one item costs, `system_tokens` a system
-    text, `tools_tokens` the tool schemas, `framing` the request beside all of these. `redacted` is the message, in its
-    own wire format whichever that is, with the content of each tool result it carries, and with `calls` the arguments
-    of each tool call, replaced by what `replace(tool, readable text)` gives (None: that one stays). Ids, types, names,
-    error flags, other fields and the order of keys stay, so that its API still accepts it; what has no room for a text
-    stays as it is. A message in which nothing changes comes back as the same object. `sendable` are the written items
-    of a group as the API takes them, the same ones where nothing is to be mended; `distinct` are these with ids that
-    are not in `used`, the ids of the request so far, to which it adds those of the group. `halves` is whether there may
-    be halves of characters in them, which takes long to find out; `framework` whether a framework is given the items,
-    which takes out itself what the API refuses of its own. `within_limits` are the places of the messages that must
-    give up pictures or files so that all of them fit into a request, the oldest first, with what is sent in their
-    place. `is_sealed` says whether a message has something that its model sealed for itself; `opened` is it without
-    that, None where that is all. `joining` is the same format with neighbors of one role in
-    one message, where that makes a difference: `joined` are all items of a request in this way, the same objects where
-    nothing changes, as `request` has them.
+    `opening` is what this API demands before `first` at the start of a request, if anything; `system` is as for
+    `request`, and `first` None where the request has no items beside it. `system_apart` is whether it has no place for
+    a system message among the items. `tokens` is what one item costs, `system_tokens` a system text, `tools_tokens` the
+    tool schemas, `framing` the request beside all of these. `redacted` is the message, in its own wire format whichever
+    that is, with the content of each tool result it carries, and with `calls` the arguments of each tool call, replaced
+    by what `replace(tool, readable text)` gives (None: that one stays). Ids, types, names, error flags, other fields
+    and the order of keys stay, so that its API still accepts it; what has no room for a text stays as it is. A message
+    in which nothing changes comes back as the same object. `sendable` are the written items of a group as the API takes
+    them, the same ones where nothing is to be mended; `distinct` are these with ids that are not in `used`, the ids of
+    the request so far, to which it adds those of the group. `halves` is whether there may be halves of characters in
+    them, which takes long to find out; `framework` whether a framework is given the items, which takes out itself what
+    the API refuses of its own. `within_limits` are the places of the messages that must give up pictures or files so
+    that all of them fit into a request, the oldest first, with what is sent in their place. `is_sealed` says whether a
+    message has something that its model sealed for itself; `opened` is it without that, None where that is all.
+    `joining` is the same format with neighbors of one role in one message, where that makes a difference: `joined` are
+    all items of a request in this way, the same objects where nothing changes, as `request` has them.
 
     `answered` are the items of a whole response of the API, None if it is none; `streamed` takes the events of one.
     `calls` are the tool calls that a message makes, whatever its own format, `spoken` are its words, without calls and
@@ -80,7 +80,7 @@ class WireFormat(Protocol):
     def opened(self, message: Message) -> Message | None: ...
     def joining(self) -> WireFormat: ...
     def joined(self, items: Sequence[Payload]) -> Sequence[Payload]: ...
-    def opening(self, first: Payload) -> Payload | None: ...
+    def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None: ...
     def tokens(self, item: Payload, counter: TokenCounter) -> int: ...
     def system_tokens(self, text: str, counter: TokenCounter) -> int: ...
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int: ...
