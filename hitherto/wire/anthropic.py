@@ -26,7 +26,6 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
-    marked,
     readable,
     reads,
     said,
@@ -57,7 +56,7 @@ class AnthropicFormat(BaseFormat):
         """This API wants all results of a message's calls in the user message right after it, first of its parts.
 
         A single Anthropic message with all results is written as it was. Several assistant messages with calls become
-        one. System messages of the log become user messages, marked as "[system]".
+        one. System messages of the log keep their role, which `sendable` tells from what users type.
         """
         return [item for exchange in exchanges(messages, unanswered) for item in _written(exchange)]
 
@@ -237,15 +236,14 @@ def _joined(items: Sequence[Payload]) -> Payload:
 def _item(says: NeutralMessage) -> Payload | None:
     """A message from another format, without its tool results; None if this format can express nothing of it."""
     says = with_record(says)
-    parts = marked("[system]", says.shown) if says.role is Role.SYSTEM and says.shown else says.shown
     calls = [_call(call) for call in says.calls]
-    if not parts and not calls:
+    if not says.shown and not calls:
         return None
-    role = "assistant" if says.role is Role.ASSISTANT else "user"
-    blocks = _filled(parts)
+    role = says.role.value
+    blocks = _filled(says.shown)
     if len(blocks) == 1 and blocks[0]["type"] == "text" and not calls:
         return {"role": role, "content": blocks[0]["text"]}
-    if role == "assistant" and not blocks and not calls:
+    if role != "user" and not blocks and not calls:
         return None
     return {"role": role, "content": [*blocks, *calls] or EMPTY}
 

@@ -40,6 +40,11 @@ _RESPONSES_RESULT: Final = {"type", "call_id", "output"}
 _TEXTS: Final = {"text", "input_text", "output_text"}
 _THOUGHTS: Final = {"thinking", "redacted_thinking"}
 
+_SYSTEM_TAG: Final = "system-message"
+"""Between two of these stands a system message of the log in items for Anthropic."""
+
+_TAG: Final = re.compile(r"<(?=\s*/?\s*system[\s_-]?message\b)", re.IGNORECASE)
+
 Json = TypeVar("Json")
 
 _Rename = Callable[[str], str]
@@ -54,7 +59,7 @@ def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bo
     found: list[Payload] = []
     for given in items:
         item = encodable(given) if halves else given
-        if (_is_plain(item) and item["content"] and not item["content"].isspace()) or _is_plain_result(item):
+        if _is_plain_message(item, wire) or _is_plain_result(item):
             found.append(item)
         elif (mended := mend(item)) is not None:
             found.append(item if mended == item else mended)
@@ -92,6 +97,12 @@ def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) ->
 def _is_plain(item: Payload) -> bool:
     """Whether it is a role and a text: most are."""
     return item.keys() == _PLAIN and isinstance(item["content"], str)
+
+
+def _is_plain_message(item: Payload, wire: str) -> bool:
+    if not _is_plain(item) or not item["content"] or item["content"].isspace():
+        return False
+    return wire != ANTHROPIC or (item["role"] != "system" and not _TAG.search(item["content"]))
 
 
 def _is_plain_result(item: Payload) -> bool:
@@ -330,6 +341,10 @@ def _without_nulls(part: Payload) -> Payload:
 
 def _anthropic(item: Payload) -> Payload | None:
     found = {key: item[key] for key in ("role", "content")}
+    if found["role"] == "system":
+        return _in_tags(found["content"])
+    if found["role"] == "user":
+        found["content"] = _without_tags(found["content"])
     content = found["content"]
     if isinstance(content, str):
         filled = bool(content.strip())
@@ -341,6 +356,27 @@ def _anthropic(item: Payload) -> Payload | None:
     if filled:
         return found
     return None if item["role"] == "assistant" else {**found, "content": EMPTY}
+
+
+def _in_tags(content: str | list[Payload]) -> Payload:
+    """A system message as a user's: not all models take one among the others."""
+    safe = _without_tags(content)
+    first, last = f"<{_SYSTEM_TAG}>", f"</{_SYSTEM_TAG}>"
+    if isinstance(safe, str):
+        return {"role": "user", "content": f"{first}\n{safe}\n{last}"}
+    return {"role": "user", "content": [{"type": "text", "text": first}, *safe, {"type": "text", "text": last}]}
+
+
+def _without_tags(content: str | list[Payload]) -> str | list[Payload]:
+    """The same with a backslash in what would pass for the tags of a system message, in results of tools too."""
+    if isinstance(content, str):
+        return _TAG.sub(r"<\\", content)
+    return [
+        {**one, key: _without_tags(one[key])}
+        if (key := "content" if one["type"] == "tool_result" else "text") in one and one[key] is not None
+        else one
+        for one in content
+    ]
 
 
 def _accepted(block: Payload) -> bool:

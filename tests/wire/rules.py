@@ -91,7 +91,7 @@ def assert_valid(wire: str, items: Sequence[Payload]) -> None:
         return
     for item in items:
         assert set(item) == {"role", "content"}
-        assert item["role"] in ("user", "assistant")
+        assert item["role"] in ("user", "assistant", "system")  # which is sent as a user's, between tags
         found = blocks(item["content"])
         assert found
         for block in found:

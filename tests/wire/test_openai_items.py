@@ -124,7 +124,7 @@ def test_it_is_read_and_comes_back_equal(item: dict[str, Any]) -> None:
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.get("type", "untyped"))
 def test_other_apis_hear_of_it_what_they_can(item: dict[str, Any], wire: str) -> None:
     message = codec(RESPONSES).read(item)
-    written = codec(wire).write([message], unanswered=message.calls)
+    written = codec(wire).sendable(codec(wire).write([message], unanswered=message.calls))
     again = [codec(wire).read(one) for one in written]
     assert {call for one in again for call in one.calls} == set(message.calls)
     assert {call for one in again for call in one.answers} == {*message.calls, *message.answers}

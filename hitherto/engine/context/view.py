@@ -77,7 +77,8 @@ class ViewBuilder:
             items = await aside(size_of([one.message for one in kept]), _written, kept, request, shown, head)
         items = await aside(_size(shown, head), _sendable, items, request)
         items, system, _ = with_digest(shown, request, items)
-        items = [*(item for text in system for item in request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
+        for text in reversed(system):
+            items = [*request.sendable(request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
         return items if limit is None else items[max(len(items) - limit, 0) :]
 
     async def _as_they_are(self, shown: View, head: Head, reading: MessageRange, wire: str) -> list[Payload] | None:
