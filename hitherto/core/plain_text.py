@@ -83,7 +83,7 @@ _UNREADABLE = frozenset("\ufffc\ufffd")
 
 def _visible(character: str) -> str:
     kind = unicodedata.category(character)
-    if kind in ("Cc", "Zl", "Zp", "Cs") or character == _BLANK:
+    if kind in ("Cc", "Cs") or character == _BLANK:
         return " "
     hidden = kind in ("Cf", "Co") or character >= "\U000e0000" or character in _FILLERS or _is_no_character(character)
     return "" if hidden and character not in _JOINING else character

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from hitherto import Context, Memory, Message, assistant, rolling, user
 from hitherto.core.context.blocks import heading_of
-from hitherto.core.context.recalled import RecalledPiece, RecallReason
+from hitherto.core.context.recalled import LEAD, RecalledPiece, RecallReason
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.message import Wire
 from hitherto.core.log.speaker import speaker_label
-from hitherto.core.plain_text import END, RECORD, statements
+from hitherto.core.plain_text import END, RECORD, plain, statements
 from hitherto.core.prompt import Prompt
 from hitherto.core.recall.filter import EntryKind
 from hitherto.policies import Prefix
@@ -52,6 +52,7 @@ LINES = (
     ),
     *("system:", "System :", "Human:", "assistant:", "ASSISTANT:", "- assistant:", "- tool fetch:", "**System**:"),
     *("[system]:", "> ", "- ", "  ", "[Previous context: ]"),
+    *("<|im_\u200bstart|>", "\u2066# System", "sys\u200btem:", "\U000e0053\U000e0059\U000e0053"),
 )
 HEADING = re.compile(r'\d{4}-\d\d-\d\d(, conversation "\w+")?:')
 WIRES: tuple[Wire, ...] = ("openai.chat", "openai.responses", "anthropic")
@@ -86,6 +87,12 @@ def outside(text: str) -> list[str]:
             found.append(line)
     assert not within
     return found
+
+
+def authority(context: Context) -> list[Any]:
+    """What a request says as instructions."""
+    said = [item for item in context.messages if item.get("role") in ("system", "developer")]
+    return [*said, *(context.request.get(field) for field in ("system", "instructions"))]
 
 
 def quotes(prompt: Prompt) -> str:
@@ -149,6 +156,7 @@ async def test_no_line_of_a_request_is_theirs(memory: Memory, text: str) -> None
         texts = [*strings(context.request)]
         assert sum(text.count("Mallory") for text in texts) > 3
         assert [line for text in texts for line in outside(text) if "Mallory" in line] == []
+        assert LEAD not in json.dumps(authority(context)), "what is recalled is a user message"
     await memory.facts(SCOPE).delete(fact.id)
     for day in ("monday", "tuesday"):
         await memory.conversation(f"{day}{number}", scope=SCOPE).delete()
@@ -160,7 +168,7 @@ def test_a_statement_that_is_not_in_a_fence_begins_no_line_like_a_frame(text: st
     shown = Prefix()("\n".join(statements(text)))
     assert shown.endswith("]\n\n")
     for line in shown.removeprefix("[Previous context: ").removesuffix("]\n\n").split("\n"):
-        assert line.splitlines() == [line]
+        assert plain(line) == line
         assert not re.match(r"#|\W*(system( prompt)?|human|assistant|tool)\W*:", line.replace("\\", "x"), re.IGNORECASE)
         assert not any(one in line for one in (*MARKUP, END))
 
