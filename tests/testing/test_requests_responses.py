@@ -25,6 +25,7 @@ ACCEPTED: list[Item] = [
     {"input": "Hi", "instructions": "Be brief.", "model": "gpt-5.2", "stream": False},
     {"previous_response_id": "resp_1", "input": [function_output()]},
     responses({"role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}),
+    responses({"id": "msg_1"}, OK, {"id": "msg_1"}),
     responses(
         reasoning(encrypted_content="e1"),
         function_call(id="fc_1", status="completed"),

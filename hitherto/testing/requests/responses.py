@@ -56,7 +56,7 @@ def check(request: Mapping[str, Any], seals: Seals) -> Found:
 
 
 def _kind(item: Mapping[str, Any]) -> object:
-    return item.get("type") or ("message" if "role" in item else None)
+    return item.get("type") or ("message" if "role" in item else "item_reference")
 
 
 def _check_item(path: Path, item: Mapping[str, Any], seals: Seals) -> Found:
