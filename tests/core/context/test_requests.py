@@ -11,7 +11,7 @@ from itertools import product
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.context.fit import Gathered, fit
+from hitherto.core.context.fit import Fitting, Gathered
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import RESPONSES, Logged, Message, Sums, Wire
@@ -47,7 +47,7 @@ def refused(log: Gathered, incoming: Sequence[Message], budget: int, to: Wire) -
         incoming=tuple(incoming), instructions="Be kind.", budget=budget, reserve=0, counter=COUNTER, codec=codec(to)
     )
     try:
-        made = fit(request, log)
+        made = Fitting(request, log).fit(request)
     except BudgetExceeded:
         return []
     sent = request.codec.request(system=made.system, items=made.items, tools=())
