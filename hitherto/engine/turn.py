@@ -3,6 +3,7 @@ next request, the answer at the end."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
@@ -17,7 +18,7 @@ from hitherto.engine.context.context import Context
 from hitherto.engine.log.append import AppendResult
 from hitherto.engine.services import Formats
 from hitherto.engine.turn_retry import TurnProgress, marked, step_key
-from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage
+from hitherto.errors import BudgetExceeded, IdempotencyKeyReused, InvalidInput, InvalidMessage
 from hitherto.logs import logger
 from hitherto.uninterrupted import uninterrupted
 
@@ -119,9 +120,7 @@ class Turn:
     @property
     def calls(self) -> tuple[Call, ...]:
         """The tool calls of this turn that have no result yet, in their order."""
-        answered = {call for message in self._answer for call in message.answers}
-        made = [call for message in self._answer for call in self._codec.calls(message)]
-        return tuple(call for call in made if call.id not in answered)
+        return tuple(call for _, call in self._open_calls())
 
     @property
     def text(self) -> str:
@@ -147,7 +146,7 @@ class Turn:
         When no call waits for its result any more and the answer is not there, the next request is made and the step
         is appended: raises what `Conversation.context` and `append` do. Raises InvalidMessage for what is none of
         these, and for the result of a call that does not wait for one; InvalidInput once the turn is done. Nothing is
-        added then.
+        added then, but for a step whose next request does not fit: it is in the log, and BudgetExceeded is raised.
         """
         self._check_due()
         given = [message for answer in answers for message in self._read(answer)]
@@ -303,7 +302,12 @@ class Turn:
         if self.done or self.calls:
             return
         step = self._pending()
-        context = await self._build_context(step)
+        try:
+            context = await self._build_context(step)
+        except BudgetExceeded:
+            if self._answer and step:
+                await uninterrupted(self._append_step(step))  # what the tools have done is not lost with the request
+            raise
         if self._answer and step:
             await uninterrupted(self._append_step(step))
         self._context = context
@@ -327,14 +331,24 @@ class Turn:
 
     def _check_results(self, given: Sequence[Message]) -> None:
         """Raises InvalidMessage for a result of a call that does not wait for one."""
-        waiting = {call.id for call in self.calls}
+        waiting = Counter(call.id for call in self.calls)
         for message in given:
             for call in message.answers:
-                if call not in waiting:
-                    there = ", ".join(sorted(waiting)) or "none"
+                if not waiting[call]:
+                    there = ", ".join(sorted(+waiting)) or "none"
                     raise InvalidMessage(f"no call {call!r} waits for a result in this turn; those that do: {there}")
-                waiting.discard(call)
+                waiting[call] -= 1
             waiting.update(message.calls)
+
+    def _open_calls(self) -> list[tuple[int, Call]]:
+        """The calls without a result, each with the place of its message in the answer. Some models use an id again: a
+        result is that of the oldest call with its id."""
+        found: list[tuple[int, Call]] = []
+        for at, message in enumerate(self._answer):
+            for answered in message.answers:
+                found.remove(next(one for one in found if one[1].id == answered))
+            found += [(at, call) for call in self._codec.calls(message)]
+        return found
 
     def _break_off(self, text: str) -> None:
         """The answer is no more than this text."""
@@ -344,8 +358,7 @@ class Turn:
     def _without_open_calls(self) -> list[Message]:
         """The answer up to the first message that makes a call without a result, of which the words stay; reasoning
         that nothing follows goes too."""
-        left = {call.id for call in self.calls}
-        at = next((at for at, one in enumerate(self._answer) if left & set(one.calls)), None)
+        at = next((at for at, _ in self._open_calls()), None)
         kept = self._answer[:at]
         while kept and kept[-1].kind is Kind.REASONING:
             kept.pop()

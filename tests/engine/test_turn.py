@@ -484,6 +484,30 @@ async def test_what_outgrows_the_budget_gives_way_the_oldest_first(chat: Convers
     assert len(await chat.messages()) == 62
 
 
+async def test_a_call_that_is_too_long_is_cut_in_the_request_and_whole_in_the_log(chat: Conversation, api: Api) -> None:
+    """As of an agent that writes a file."""
+    arguments = json.dumps({"path": "report.md", "text": "first " + "word " * 20_000 + "last"})
+    async with chat.turn("Write it.", wire=api.wire, budget=2_000) as turn:
+        await turn.add(assistant(calls=[hitherto.Call(id="1", name="write", arguments=arguments)]))
+        await turn.add(tool_result("1", "written"))
+        assert refusals(turn.request, wire=api.wire) == []
+        sent = json.dumps(turn.request, ensure_ascii=False)
+        assert all(part in sent for part in ("Write it.", "report.md", "characters left out", "last", "written"))
+        await turn.add("It is.")
+    assert (await chat.messages())[1].message.raw.count("word") == 20_000
+
+
+async def test_a_step_whose_next_request_does_not_fit_is_in_the_log(chat: Conversation) -> None:
+    made = [hitherto.Call(id=str(number), name="f") for number in range(60)]
+    answers = [assistant(calls=made), *(tool_result(one.id, "found " * 50) for one in made)]
+    with pytest.raises(BudgetExceeded):
+        async with chat.turn("Is it?", key="k", budget=1_000) as turn:
+            await turn.add(*answers)
+    assert len(await chat.messages()) == 62
+    async with chat.turn("Is it?", key="k", budget=8_000) as turn:
+        await turn.add("It is.")
+
+
 def call(number: int) -> hitherto.Message:
     return assistant(f"I look {number}.", calls=[hitherto.Call(id=str(number), name="f")])
 
@@ -658,6 +682,25 @@ async def test_two_calls_with_one_id(chat: Conversation, wire: Wire, answer: Any
         assert refusals(turn.request, wire=wire) == []
         assert "no result yet" not in json.dumps(turn.request)
         await turn.add("It is.")
+
+
+async def test_an_id_that_is_used_again(chat: Conversation) -> None:
+    """Some servers begin with `call_0` at each step."""
+    again = assistant(calls=[hitherto.Call(id="c", name="f")])
+    async with chat.turn("Is it?", key="k") as turn:
+        for number in range(3):
+            await turn.add(again)
+            assert ([one.id for one in turn.calls], turn.done) == (["c"], False)
+            with pytest.raises(InvalidMessage, match="no call 'd' waits"):
+                await turn.add(tool_result("d", "x"))
+            await turn.add(tool_result("c", f"found {number}"))
+            assert "no result yet" not in json.dumps(turn.request)
+            assert refusals(turn.request, wire=CHAT) == []
+    await failed(chat.turn("Is it?", key="k"), again)
+    assert (await shown(chat))[-1] == "found 2", "the steps stay, and the open call does not"
+    async with chat.turn("Is it?", key="k") as turn:
+        await turn.add("It is.")
+    assert len(await shown(chat)) == 8
 
 
 async def test_a_key_without_an_answer_is_another_ones(chat: Conversation) -> None:

@@ -5,7 +5,7 @@ In the order of importance: instructions and tools; the system messages with whi
 which the incoming messages end with if there are any; what the user said in the turn that is not finished; the
 conversation's first user message; memory of an earlier conversation; the digest; facts; then older messages, the newest
 first. Where not even what comes first fits, the results of tools in the newest group are cut in the middle, then what
-the user said before it, then both further.
+the assistant wrote in it, then what the user said before it, then all further.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ _QUESTION = 25
 _STEP = 1_000
 """Characters of each text of a step that tell what it is about."""
 
-_RESULTS = 4
-"""Where what the user said would not fit otherwise, the newest results have this part of the budget."""
+_STEPS_PART = 4
+"""Where what the user said would not fit otherwise, the newest results have this part of the budget, and so has what
+the assistant wrote for them."""
 
 _LEAST = 40
 """Tokens that a text is not cut below."""
@@ -561,24 +562,34 @@ class Fitting:
 
     def _cut(self) -> Fitted:
         """The context where not all fits that is to be in it: the newest results are cut, but not below a part of the
-        budget; then what the user said, but not below as much as the first message would have; then both further."""
-        results = [one for group in self.newest for one in group.members if one.message.answers]
-        room = self.request.room
-        share = max(room // _RESULTS // max(len(results), 1), _LEAST)
-        for of_user, least in ((False, share), (True, FIRST_MESSAGE), (False, _LEAST), (True, _LEAST)):
-            if of_user:
-                del self.asked[:-1]
-            said = [one.members[0] for one in self.asked if one.first < self.head.next_seq or one not in self.newest]
-            some = said if of_user else results
-            if not some:
-                continue
-            room = self.request.room
-            while self._shorten(some, least, room):
-                made = self._built(self.must, (), floor=_NOTHING_OLDER, most=self.request.room)
-                if made is not None:
-                    return made
-                room -= FRAME
+        budget, and then what the assistant wrote for them, calls included; then what the user said, but not below as
+        much as the first message would have; then all three further."""
+        members = [one for group in self.newest for one in group.members]
+        results = [one for one in members if one.message.answers]
+        written = [
+            one for one in members if one.message.role is Role.ASSISTANT and one.message.kind is not Kind.REASONING
+        ]
+        share = self.request.room // _STEPS_PART
+        of_result = max(share // max(sum(len(one.message.answers) for one in results), 1), _LEAST)
+        of_call = max(share // max(sum(len(one.message.calls) for one in written), 1), _LEAST)
+        if (made := self._cut_each(results, of_result) or self._cut_each(written, of_call)) is not None:
+            return made
+        del self.asked[:-1]
+        said = [one.members[0] for one in self.asked if one.first < self.head.next_seq or one not in self.newest]
+        for some, least in ((said, FIRST_MESSAGE), (results, _LEAST), (written, _LEAST), (said, _LEAST)):
+            if (made := self._cut_each(some, least)) is not None:
+                return made
         raise self._over()
+
+    def _cut_each(self, some: Sequence[Logged], least: int) -> Fitted | None:
+        """The context with the texts of `some` cut, to `least` tokens each at most; None where it does not fit."""
+        room = self.request.room
+        while some and self._shorten(some, least, room):
+            made = self._built(self.must, (), floor=_NOTHING_OLDER, most=self.request.room)
+            if made is not None:
+                return made
+            room -= FRAME
+        return None
 
     def _shorten(self, some: Sequence[Logged], least: int, room: int) -> bool:
         """Cut the texts of `some` to as many tokens each as fit into `room` with all else that must be there, but not

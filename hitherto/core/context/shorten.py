@@ -6,7 +6,7 @@ from functools import cached_property
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import ContextRequest
-from hitherto.core.log.message import Message, Role, plain_message
+from hitherto.core.log.message import Message, plain_message
 
 MARK = "\n⟦{left:,} characters left out⟧\n"
 """Stands where the middle of a text was."""
@@ -48,8 +48,8 @@ class Shortener:
         self._results: list[str] = []
 
     def __call__(self, most: int) -> Message:
-        """The message with its text, or those of the results in it, cut to about `most` tokens each; the same object
-        where none is longer."""
+        """The message with its text, or those of the results or of the calls' arguments in it, cut to about `most`
+        tokens each; the same object where none is longer."""
         message, request = self._message, self._request
         if len(message.raw) <= most:
             return message
@@ -61,8 +61,14 @@ class Shortener:
 
             cut = request.codec.redacted(empty, shorter, calls=False)
             return message if cut.raw == message.raw else cut
+        if message.calls:
+            return request.codec.redacted(message, lambda _, text: self._cut_arguments(text, most), calls=True)
         text = shortened(message.text, max(most - FRAME, 0), request.counter)
-        return message if text == message.text else plain_message(Role.USER, text)
+        return message if text == message.text else plain_message(message.role, text)
+
+    def _cut_arguments(self, text: str, most: int) -> str | None:
+        cut = shortened(text, most, self._request.counter)
+        return None if cut == text else cut
 
     @cached_property
     def _without_results(self) -> Message:

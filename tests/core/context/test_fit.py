@@ -15,6 +15,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import CHAT, Message, Payload, Wire
+from hitherto.core.policy.span import Fate
 from hitherto.core.policy.view import view
 from hitherto.errors import BudgetExceeded
 from hitherto.policies import none
@@ -38,10 +39,10 @@ class _Counter(ByteCounter):
         return super().count(text)
 
 
-def _step(*results: str) -> list[Payload]:
+def _step(*results: str, arguments: str = "{}") -> list[Payload]:
     """A response that calls a tool for each of the results, which follow."""
     calls = [
-        {"id": f"call_{at}", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+        {"id": f"call_{at}", "type": "function", "function": {"name": "search", "arguments": arguments}}
         for at in range(len(results))
     ]
     answers = [{"role": "tool", "tool_call_id": f"call_{at}", "content": one} for at, one in enumerate(results)]
@@ -100,18 +101,28 @@ def _fitted(log: Sequence[Payload], incoming: Sequence[Payload], wire: Wire, cou
 
 @pytest.mark.parametrize("wire", WIRES)
 @given(
-    task=st.lists(st.integers(1, 900), min_size=1, max_size=3).filter(lambda one: sum(one) <= 900),
-    results=st.lists(st.integers(0, 8_000), min_size=1, max_size=3),
+    task=st.lists(st.integers(1, 500), min_size=1, max_size=3).filter(lambda one: sum(one) <= 500),
+    results=st.lists(st.integers(0, 8_000), min_size=1, max_size=2),
+    written=st.integers(0, 8_000),
     arrives=st.booleans(),
 )
-def test_what_the_user_said_is_whole_while_results_can_be_cut(
-    wire: Wire, task: list[int], results: list[int], *, arrives: bool
+def test_what_the_user_said_is_whole_while_a_step_can_be_cut(
+    wire: Wire, task: list[int], results: list[int], written: int, *, arrives: bool
 ) -> None:
     said = [f"{number} {'never ' * size}"[: size + 2] for number, size in enumerate(task)]
-    call, *answers = _step(*("found " * size for size in results))
+    call, *answers = _step(*("found " * size for size in results), arguments=json.dumps({"text": "line " * written}))
     log: list[Payload] = [*({"role": "user", "content": one} for one in said), call]
     made = _fitted(log if arrives else [*log, *answers], answers if arrives else [], wire, ByteCounter())
     sent = json.dumps(made.items)
+    assert made.total <= _BUDGET
     assert said[-1] in sent
     # Of several, those before the newest have a part of the budget.
     assert all(one in sent for one in said) or sum(task) > _BUDGET // 4 - 100 * len(task)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_long_answer_at_the_end_is_cut(wire: Wire) -> None:
+    made = _fitted([_TASK, {"role": "assistant", "content": _TEXT}], [], wire, ByteCounter())
+    assert made.total <= _BUDGET
+    assert "characters left out" in json.dumps(made.items, ensure_ascii=False)
+    assert (made.fates[-1].start, made.fates[-1].fate) == (1, Fate.SHORTENED)
