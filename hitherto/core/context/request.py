@@ -27,68 +27,105 @@ class StreamedAnswer(Protocol):
 
 
 class WireFormat(Protocol):
-    """One wire format: how its items are read into messages and how messages are written for its API.
-
-    `read` raises InvalidMessage for an item the API would not send or accept. `write` gives the items of one whole
-    group, in order: a message that came in this shape comes back equal, one of another shape is converted; for each
-    call in `unanswered` a placeholder result is added, so that the API accepts the request. `is_user` tells a user's
-    own item from a tool result that travels as one; `prefixed` is a user item with `text` in front of its own.
-    `opening` is what this API demands before `first` at the start of a request, if anything; `system` is as for
-    `request`, and `first` None where the request has no items beside it. `system_apart` is whether it has no place for
-    a system message among the items. `tokens` is what one item costs, `system_tokens` a system text, `tools_tokens` the
-    tool schemas, `framing` the request beside all of these. `redacted` is the message, in its own wire format whichever
-    that is, with the content of each tool result it carries, and with `calls` the arguments of each tool call, replaced
-    by what `replace(tool, readable text)` gives (None: that one stays). Ids, types, names, error flags, other fields
-    and the order of keys stay, so that its API still accepts it; what has no room for a text stays as it is. A message
-    in which nothing changes comes back as the same object. `sendable` are the written items of a group as the API takes
-    them, the same ones where nothing is to be mended; `distinct` are these with ids that are not in `used`, the ids of
-    the request so far, to which it adds those of the group. `halves` is whether there may be halves of characters in
-    them, which takes long to find out; `framework` whether a framework is given the items, which takes out itself what
-    the API refuses of its own. `within_limits` are the places of the messages that must give up pictures or files so
-    that all of them fit into a request, the oldest first, with what is sent in their place. `is_sealed` says whether a
-    message has something that its model sealed for itself; `opened` is it without that, None where that is all.
-    `joining` is the same format with neighbors of one role in one message, where that makes a difference: `joined` are
-    all items of a request in this way, the same objects where nothing changes, as `request` has them.
-
-    `answered` are the items of a whole response of the API, None if it is none; `streamed` takes the events of one.
-    `calls` are the tool calls that a message makes, whatever its own format, `spoken` are its words, without calls and
-    reasoning.
-
-    `request` are the arguments for the API call; `system` are system texts and items of system messages, which come
-    before the others. With `stable` they have cache breakpoints where that part of the
-    request ends, and `cache_key` where the API has a field for it, unless `items` or `tools` bring breakpoints of their
-    own. `takes_breakpoints` is whether the API takes them for `model` (None: not known).
-    """
+    """One wire format: how its items are read into messages, and how messages are written for its API."""
 
     @property
     def name(self) -> str: ...
     @property
-    def framing(self) -> int: ...
+    def framing(self) -> int:
+        """The tokens of a request beside its items, system texts and tools."""
+        ...
+
     @property
-    def system_apart(self) -> bool: ...
-    def read(self, payload: Mapping[str, Any]) -> Message: ...
-    def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]: ...
-    def redacted(self, message: Message, replace: Callable[[str, str], str | None], *, calls: bool) -> Message: ...
-    def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]: ...
+    def system_apart(self) -> bool:
+        """Whether it has no place for a system message among the items."""
+        ...
+
+    def read(self, payload: Mapping[str, Any]) -> Message:
+        """Raises InvalidMessage for an item that the API would not send or accept."""
+        ...
+
+    def write(self, messages: Sequence[Message], *, unanswered: Sequence[str] = ()) -> list[Payload]:
+        """The items of one whole group, in order: a message that came in this format comes back equal, one of another
+        is converted. For each call in `unanswered` a placeholder result is added, as the API wants one."""
+        ...
+
+    def redacted(self, message: Message, replace: Callable[[str, str], str | None], *, calls: bool) -> Message:
+        """The message, in its own format whichever that is, with the content of each tool result in it, and with
+        `calls` the arguments of each call, replaced by what `replace(tool, readable text)` gives (None: that one
+        stays). Ids, types, names, error flags, other fields and the order of keys stay, so that its API still accepts
+        it; what has no room for a text stays as it is. The same object where nothing changes."""
+        ...
+
+    def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]:
+        """The written items of a group as the API takes them, the same ones where nothing is to be mended. `halves` is
+        whether there may be halves of characters in them, which takes long to find out; `framework` whether a framework
+        is given the items, which takes out itself what the API refuses of its own."""
+        ...
+
     def distinct(
         self, items: list[Payload], used: dict[tuple[str, str], int], *, framework: bool = False
-    ) -> list[Payload]: ...
-    def is_user(self, item: Payload) -> bool: ...
-    def prefixed(self, item: Payload, text: str) -> Payload: ...
-    def within_limits(self, messages: Sequence[Message]) -> dict[int, Message]: ...
-    def is_sealed(self, message: Message) -> bool: ...
-    def opened(self, message: Message) -> Message | None: ...
-    def joining(self) -> WireFormat: ...
-    def joined(self, items: Sequence[Payload]) -> Sequence[Payload]: ...
-    def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None: ...
+    ) -> list[Payload]:
+        """The items with ids that are not in `used`, the ids of the request so far, to which it adds theirs."""
+        ...
+
+    def within_limits(self, messages: Sequence[Message]) -> dict[int, Message]:
+        """The places of the messages that must give up pictures or files so that all of them fit into a request, the
+        oldest first, with what is sent in their place."""
+        ...
+
+    def is_sealed(self, message: Message) -> bool:
+        """Whether it has something that its model sealed for itself."""
+        ...
+
+    def opened(self, message: Message) -> Message | None:
+        """The message without what its model sealed; None where that is all."""
+        ...
+
+    def joining(self) -> WireFormat:
+        """The same format with neighbors of one role in one message, where that makes a difference."""
+        ...
+
+    def joined(self, items: Sequence[Payload]) -> Sequence[Payload]:
+        """All items of a request as `request` has them: joined, or the same object."""
+        ...
+
+    def is_user(self, item: Payload) -> bool:
+        """Whether it is a user's own item, and no tool result that travels as one."""
+        ...
+
+    def prefixed(self, item: Payload, text: str) -> Payload:
+        """A user's item with `text` in front of its own."""
+        ...
+
+    def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None:
+        """What the API demands before `first` at the start of a request, if anything. `first` is None where the request
+        has no items beside it."""
+        ...
+
     def tokens(self, item: Payload, counter: TokenCounter) -> int: ...
     def system_tokens(self, text: str, counter: TokenCounter) -> int: ...
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int: ...
-    def answered(self, response: Mapping[str, Any]) -> list[Payload] | None: ...
-    def streamed(self) -> StreamedAnswer: ...
-    def calls(self, message: Message) -> tuple[Call, ...]: ...
-    def spoken(self, message: Message) -> str: ...
-    def takes_breakpoints(self, model: str | None) -> bool: ...
+    def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
+        """The items of a whole response of the API; None if it is none."""
+        ...
+
+    def streamed(self) -> StreamedAnswer:
+        """What takes the events of one response."""
+        ...
+
+    def calls(self, message: Message) -> tuple[Call, ...]:
+        """The tool calls that a message makes, whatever its own format."""
+        ...
+
+    def spoken(self, message: Message) -> str:
+        """Its words, without calls and reasoning."""
+        ...
+
+    def takes_breakpoints(self, model: str | None) -> bool:
+        """Whether the API takes cache breakpoints for the model (None: not known)."""
+        ...
+
     def request(
         self,
         *,
@@ -97,7 +134,11 @@ class WireFormat(Protocol):
         tools: Sequence[Mapping[str, Any]],
         stable: StablePart | None = None,
         cache_key: str = "",
-    ) -> dict[str, Any]: ...
+    ) -> dict[str, Any]:
+        """The arguments for the API call. `system` are system texts and items of system messages, which come before the
+        others. With `stable` they have cache breakpoints where that part of the request ends, and `cache_key` where the
+        API has a field for it, unless `items` or `tools` bring breakpoints of their own."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
