@@ -181,6 +181,11 @@ class _Beginning:
     shorter: bool
 
 
+def _instructs(group: Group, head: Head) -> bool:
+    """Whether it is an incoming system message."""
+    return group.first >= head.next_seq and says_rules(group.members[0].message)
+
+
 class Fitting:
     """One context in the making, which is fitted once. The `request` to fit it for may have other facts and another
     room for recalled content than the one it begins with. Raises InvalidBatch for an incoming result whose call is not
@@ -209,12 +214,7 @@ class Fitting:
         self._made: dict[tuple[int, bool], _Written] = {}
         latest = newest([one for one in self.usable if one.last >= view.start])
         self.leading = rules(self.usable, view, head) if request.lasting else []
-        self.newest = [
-            one
-            for one in self.usable
-            if one is latest or (one.first >= head.next_seq and says_rules(one.members[0].message))
-        ]
-        self.newest = [one for one in self.newest if one not in self.leading]
+        self.newest = [one for one in self.usable if one not in self.leading and (one is latest or _instructs(one, head))]
         self.asked = question(self.usable, view, head) if request.lasting else []
         while len(self.asked) > 1 and self._cost(self.asked) > request.room // _UNANSWERED:
             del self.asked[0]
