@@ -1,4 +1,5 @@
-"""What recall adds to the time of a context, and what the first search of a process costs."""
+"""What recall adds to the time of a context, what one takes in which everything fits, and what the first search of a
+process costs."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from hitherto import Scope
 
 _SCOPE = Scope(tenant="tenant", user="user", agent="bench")
 _TEXT, _LARGE, _SMALL = 36, 8_000, 2_000
-_BAR = Bar(limit=2.5)
+_BAR, _WHOLE_BAR = Bar(limit=2.5), Bar(limit=1.5)
+_WHOLE = 1_000
+"""Messages of the conversation that fits."""
 
 _FIRST = """
 import asyncio, json, sys, time
@@ -38,14 +41,17 @@ asyncio.run(main())
 
 
 async def run(ground: Ground) -> Findings:
-    """`context()` with recall ÷ without, of a long conversation that is indexed, under the default policy."""
-    count = ground.size(10_000, quick=200)
+    """`context()` with recall ÷ without, of a long conversation that is indexed, under the default policy; and of one
+    that fits ÷ reading its messages."""
+    count, short = ground.size(10_000, quick=200), ground.size(_WHOLE, quick=100)
     random = Random(5)
     async with ground.database() as url, memory_on(url) as memory:
         chat = memory.conversation("long", scope=_SCOPE)
         said = [one for _ in range(count // 2) for one in turn(random, _TEXT)]
         for start in range(0, count, 500):
             await chat.append(*said[start : start + 500])
+        whole = memory.conversation("whole", scope=_SCOPE)
+        await whole.append(*(one for _ in range(short // 2) for one in turn(random, _TEXT)))
         await memory.wait_for_index()
         await ground.settle(url)
         questions = [" ".join(random.sample(one.text.split(), 6)) for one in random.sample(said, 50)]
@@ -61,13 +67,20 @@ async def run(ground: Ground) -> Findings:
             for budget in (_LARGE, _SMALL)
             for recall in (True, False)
         ]
+        sides += [
+            Side(f"context of {short:,} messages that fit", lambda _: whole.context(budget=1_000_000)),
+            Side("reading its messages", lambda _: whole.messages()),
+        ]
         repetitions, warm_up = ground.size(200, quick=5), ground.size(20, quick=2)
-        large, large_without, small, small_without = await in_turns(sides, repetitions=repetitions, warm_up=warm_up)
+        large, large_without, small, small_without, fits, read = await in_turns(
+            sides, repetitions=repetitions, warm_up=warm_up
+        )
         seconds, grown = await asyncio.to_thread(_first_of_a_process, url)
     return Findings(
         [
             ratio(large, large_without, bar=_BAR),
             ratio(small, small_without),
+            ratio(fits, read, bar=_WHOLE_BAR),
             Figure(what="the first context of a process that recalls", value=1_000 * seconds, unit="ms"),
             Figure(what="the memory that it takes", value=grown / 2**20, unit="MiB"),
         ],

@@ -214,7 +214,9 @@ class Fitting:
         self._made: dict[tuple[int, bool], _Written] = {}
         latest = newest([one for one in self.usable if one.last >= view.start])
         self.leading = rules(self.usable, view, head) if request.lasting else []
-        self.newest = [one for one in self.usable if one not in self.leading and (one is latest or _instructs(one, head))]
+        self.newest = [
+            one for one in self.usable if one not in self.leading and (one is latest or _instructs(one, head))
+        ]
         self.asked = question(self.usable, view, head) if request.lasting else []
         while len(self.asked) > 1 and self._cost(self.asked) > request.room // _UNANSWERED:
             del self.asked[0]
