@@ -15,7 +15,7 @@ from hitherto.wire.media import within_limits
 from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken
 from hitherto.wire.redaction import Replace, redacted
 from hitherto.wire.sealed import is_sealed, opened
-from hitherto.wire.sendable import Used, distinct, sendable
+from hitherto.wire.sendable import Used, as_it_is, distinct, sendable
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class BaseFormat:
 
     def read(self, payload: Mapping[str, Any]) -> Message:
         return message_from(payload, self.name)
+
+    def as_it_is(self, message: Message) -> Payload | None:
+        return as_it_is(message, self.name)
 
     def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]:
         return sendable(items, self.name, halves=halves, framework=framework)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
@@ -25,14 +26,14 @@ _STEPS: Final = 4
 
 _PICTURES: Final = {"image_url", "input_image", "image", "computer_screenshot"}
 _FILES: Final = {"file", "input_file", "document", "input_audio"}
-_MARKS: Final = ('"image', '"input_', '"computer_screenshot"', '"file"', '"document"')
+_MARK: Final = re.compile('"(?:image|input_|computer_screenshot"|file"|document")')
 """What the JSON of a message with one of these has."""
 
 
 def within_limits(messages: Sequence[Message], wire: str) -> dict[int, Message]:
     """The places of the messages that must give up pictures or files so that a request with all fits the API, each with
     what is sent in its place: a word in brackets for each, the oldest first. `messages` ascend."""
-    having = [at for at, one in enumerate(messages) if any(mark in one.raw for mark in _MARKS)]
+    having = [at for at, one in enumerate(messages) if _MARK.search(one.raw)]
     if not having:
         return {}
     parts = {at: list(_parts(messages[at].payload)) for at in having}

@@ -13,7 +13,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import Final, TypeVar, cast
 
-from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, too_deep
+from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Kind, Message, Payload, too_deep
 from hitherto.wire.answers import EMPTY
 from hitherto.wire.cost import compact
 
@@ -66,6 +66,15 @@ def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bo
     return _leading_on(found, wire)
 
 
+def as_it_is(message: Message, wire: str) -> Payload | None:
+    """The item of a message that is no more than a role and a text, as most are: nothing in it is to be written or
+    mended. None for another."""
+    if message.wire != wire or message.kind is not Kind.TEXT or "\\ud" in message.raw:
+        return None
+    item = message.payload
+    return item if _is_plain_message(item, wire) else None
+
+
 def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) -> list[Payload]:
     """The same items with ids that are not in `used`, which gets those of these items: some models use the ids of calls
     again in later turns, and APIs want each once in a request. A second `call_0` becomes `call_0_2`, in its result too.
@@ -100,9 +109,10 @@ def _is_plain(item: Payload) -> bool:
 
 
 def _is_plain_message(item: Payload, wire: str) -> bool:
-    if not _is_plain(item) or not item["content"] or item["content"].isspace():
+    content = item.get("content")
+    if item.keys() != _PLAIN or not isinstance(content, str) or not content or content.isspace():
         return False
-    return wire != ANTHROPIC or (item["role"] != "system" and not _TAG.search(item["content"]))
+    return wire != ANTHROPIC or (item["role"] != "system" and not _TAG.search(content))
 
 
 def _is_plain_result(item: Payload) -> bool:

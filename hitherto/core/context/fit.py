@@ -69,7 +69,8 @@ class Gathered:
 
     def newest_said(self) -> list[Logged]:
         """The newest user message: a list of one message, or an empty one."""
-        return [one for one in self.messages if one.message.opens_turn and not one.erased][-1:]
+        found = next((one for one in reversed(self.messages) if one.message.opens_turn and not one.erased), None)
+        return [] if found is None else [found]
 
     def step(self, until: int, incoming: Sequence[Message]) -> str:
         """What an agent with tools had said, called and been given last, before the message with the seq `until`; of a
@@ -148,12 +149,13 @@ def _extent(view: View, head: Head) -> tuple[int, int]:
 @dataclass(slots=True)
 class _Written:
     """A group as it is sent: its items, or `system` texts where the API takes system messages nowhere else. `own` is
-    what its messages of the log take of `cost`."""
+    what its messages of the log take of `cost`. `plain`: one item without ids."""
 
     items: list[Payload]
     system: list[str | Payload]
     cost: int
     own: int
+    plain: bool = False
 
 
 @dataclass(slots=True)
@@ -179,11 +181,6 @@ class _Beginning:
     items: list[Payload]
     cost: int
     shorter: bool
-
-
-def _instructs(group: Group, head: Head) -> bool:
-    """Whether it is an incoming system message."""
-    return group.first >= head.next_seq and says_rules(group.members[0].message)
 
 
 class Fitting:
@@ -214,9 +211,8 @@ class Fitting:
         self._made: dict[tuple[int, bool], _Written] = {}
         latest = newest([one for one in self.usable if one.last >= view.start])
         self.leading = rules(self.usable, view, head) if request.lasting else []
-        self.newest = [
-            one for one in self.usable if one not in self.leading and (one is latest or _instructs(one, head))
-        ]
+        instructs = [one for one in self.usable if one.first >= head.next_seq and says_rules(one.members[0].message)]
+        self.newest = [one for one in self.usable if (one is latest or one in instructs) and one not in self.leading]
         self.asked = question(self.usable, view, head) if request.lasting else []
         while len(self.asked) > 1 and self._cost(self.asked) > request.room // _UNANSWERED:
             del self.asked[0]
@@ -441,7 +437,7 @@ class Fitting:
         last = ending(kept)
         for group in kept:
             one = self._written(group, last=group is last)
-            items = codec.distinct(one.items, used, framework=request.framework)
+            items = one.items if one.plain else codec.distinct(one.items, used, framework=request.framework)
             cost = one.cost if items is one.items else request.cost(items)
             own = one.own + cost - one.cost if group.first < head.next_seq else 0
             sent.costs[group.first] = own
@@ -517,8 +513,14 @@ class Fitting:
 
     def _write(self, group: Group, *, last: bool) -> _Written:
         request, codec = self.request, self.request.codec
-        unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
         as_they_are = not (self._shorter or self._limited or self.view.layout.redactions)
+        if as_they_are and len(group.members) == 1:
+            message = group.members[0].message
+            item = None if codec.system_apart and message.role is Role.SYSTEM else codec.as_it_is(message)
+            if item is not None:
+                cost = codec.tokens(item, request.counter)
+                return _Written([item], [], cost, cost if group.first < self.head.next_seq else 0, plain=True)
+        unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
         shown = [one.message if as_they_are else self._shown(one) for one in group.members]
         opened = [one if one.metadata == "{}" else request.opened(one) for one in shown]
         messages = [one for one in opened if one is not None]
@@ -529,10 +531,7 @@ class Fitting:
             texts: list[str | Payload] = [one.text for one in messages if one.text.strip()]
             cost = sum(codec.system_tokens(one.text, request.counter) for one in messages if one.text.strip())
             return _Written([], texts, cost, cost)
-        if len(messages) == 1 and first.kind is Kind.TEXT and first.wire == codec.name:
-            items = [first.payload]  # what `write` gives for it
-        else:
-            items = codec.write(messages, unanswered=unanswered)
+        items = codec.write(messages, unanswered=unanswered)
         halves = _halves(messages)
         items = request.sendable(items, halves=halves)
         cost = own = request.cost(items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from hitherto.core.log.conversations import SAID, Lasting
 from hitherto.core.log.group import Group
@@ -41,13 +42,14 @@ def question(found: Sequence[Group], view: View, head: Head) -> list[Group]:
     """What the user said in the turn that is not finished: the newest user message, and those before it that have no
     answer either, unless a stage digested or dropped their turns whole. None where the log ends with an answer to it.
     """
-    said = [group for group in found if group.members[0].message.opens_turn and group.first >= head.view_start]
+    opening = (one for one in reversed(found) if one.members[0].message.opens_turn and one.first >= head.view_start)
+    said = [*islice(opening, SAID)][::-1]
     if not said or (head.closed and said[-1].first < head.next_seq):
         return []
     answers = _answers(said[-1])
     following = next((group.first for group in said if group.first >= view.start), None)
     start = view.start if following == view.start or view.opaque is not None else 0  # 0: it begins within a turn
-    earlier = [group for group in said[-SAID:-1] if _answers(group) == answers and group.first >= start]
+    earlier = [group for group in said[:-1] if _answers(group) == answers and group.first >= start]
     return [*earlier, said[-1]]
 
 

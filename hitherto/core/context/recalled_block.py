@@ -92,7 +92,8 @@ def _fates(fates: Sequence[Span], own: Sequence[tuple[RecalledPiece, RecalledEnt
         for seq in sorted(tokens)
     ]
     chunks = [says for one, says in own if one.kind is EntryKind.DIGEST]
-    return merged(piece for span in overlaid(fates, over) for piece in _named(span, chunks))
+    found = overlaid(fates, over)
+    return merged(piece for span in found for piece in _named(span, chunks)) if chunks else merged(found)
 
 
 def _named(span: Span, chunks: Sequence[RecalledEntry]) -> Iterable[Span]:

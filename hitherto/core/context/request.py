@@ -50,6 +50,11 @@ class WireFormat(Protocol):
         is converted. For each call in `unanswered` a placeholder result is added, as the API wants one."""
         ...
 
+    def as_it_is(self, message: Message) -> Payload | None:
+        """The item of a message that is no more than a role and a text, as most are, which needs neither writing nor
+        mending; None for another."""
+        ...
+
     def redacted(self, message: Message, replace: Callable[[str, str], str | None], *, calls: bool) -> Message:
         """The message, in its own format whichever that is, with the content of each tool result in it, and with
         `calls` the arguments of each call, replaced by what `replace(tool, readable text)` gives (None: that one

@@ -36,11 +36,60 @@ def test_of_many_the_first_and_the_last_stay() -> None:
     assert shown == "id_0000 id_0001 id_0002 … id_0997 id_0998 id_0999"
 
 
-@given(text=st.text(), most=st.integers(50, 400))
-def test_it_is_short_and_says_nothing_else(text: str, most: int) -> None:
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_json_has_its_values_whichever_way_it_is_written(separators: tuple[str, str]) -> None:
+    items = [
+        {"id": 4711, "qty": 12, "name": "anna", "city": "oslo"},
+        {"id": 815, "tags": ["late", "to pay"], "at": "9:30"},
+    ]
+    assert key_values(json.dumps(items, separators=separators), 400) == "4711 anna oslo 815 late 9:30"
+
+
+@given(
+    ids=st.lists(st.integers(100, 10**9), min_size=1, max_size=12, unique=True),
+    names=st.lists(st.from_regex(r"[a-zé][a-z]{2,8}", fullmatch=True), max_size=5, unique=True),
+    compact=st.booleans(),
+)
+def test_ids_and_names_of_json_stay_in_order(ids: list[int], names: list[str], *, compact: bool) -> None:
+    text = json.dumps({"ids": ids, "names": names}, ensure_ascii=False, separators=(",", ":") if compact else None)
+    assert key_values(text, 400) == " ".join([*map(str, ids), *names])
+
+
+_SCRIPTS = (
+    "Die Rechnung ist bezahlt, das Paket kommt am Freitag.",
+    "the parcel is on its way and comes on friday",
+    "包裹已经寄出，星期五送到。",
+    "小包は発送されました。",
+    "พัสดุถูกส่งแล้ว",
+    "पार्सल भेज दिया गया है",
+    "الطرد في الطريق",
+    "החבילה בדרך",
+    "посылка уже в пути",
+    "def main(argv):\n    return run(argv)\n",
+    "x" * 90,
+)
+
+
+@given(
+    text=st.text(min_size=1).filter(str.strip) | st.lists(st.sampled_from(_SCRIPTS), min_size=1).map("\n".join),
+    times=st.integers(1, 30),
+    most=st.integers(50, 400),
+)
+def test_it_is_short_and_has_something_of_any_text_and_nothing_else(text: str, times: int, most: int) -> None:
+    text *= times
     shown = key_values(text, most)
     assert len(shown) <= most + 3
     assert all(word in text or word == "…" for word in shown.split(" ") if word)
+    assert len(text) <= most or shown.strip(" …")
+
+
+def test_an_id_among_letters_without_blanks() -> None:
+    assert "4711" in key_values("订单4711已经发货了请您注意查收" * 20, 100).split()
+
+
+@pytest.mark.parametrize("text", ["-" * 200_000, "a-" * 100_000 + "-", ":" * 200_000, "x" * 200_000, "9" * 200_000])
+def test_a_long_run_takes_time_in_proportion(text: str) -> None:
+    assert len(key_values(text, 400)) <= 403
 
 
 def test_the_replacement_says_how_much_there_was_and_how_to_read_it() -> None:
