@@ -34,7 +34,7 @@ from hitherto.core.policy.parts import (
     SystemMessage,
     Window,
 )
-from hitherto.core.policy.trigger import AllOf, AnyOf, Fraction, Messages, Tokens, Trigger, Turns, Undigested
+from hitherto.core.policy.trigger import AllOf, AnyOf, Fraction, Messages, Seq, Tokens, Trigger, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 
 VERSION = 1
@@ -149,6 +149,17 @@ def _check_within_turn(stage: Stage) -> None:
         raise InvalidPolicy(
             f"{kept} does not say what of a turn stays; with within_turn keep LastTokens, LastFraction or LastMessages"
         )
+    if not _fires_within_turn(stage.trigger):
+        raise InvalidPolicy(f"{stage.trigger} cannot fire within a turn; with within_turn wait for Tokens or Fraction")
+
+
+def _fires_within_turn(trigger: Trigger) -> bool:
+    """Whether a turn's steps alone can make it due: what counts messages or turns, or waits for a round, does not."""
+    if isinstance(trigger, AllOf):
+        return any(map(_fires_within_turn, trigger.of)) and not any(isinstance(one, Seq) for one in trigger.of)
+    if isinstance(trigger, AnyOf):
+        return any(map(_fires_within_turn, trigger.of))
+    return not isinstance(trigger, Messages | Turns | Undigested | Seq)
 
 
 def _check_windowed(stage: Stage) -> None:

@@ -10,7 +10,26 @@ from hypothesis import strategies as st
 
 from hitherto.core.policy.key_values import key_values
 from hitherto.errors import InvalidPolicy
-from hitherto.policies import Drop, LastTokens, LastTurns, Nothing, Shorten, Stage, Summarize, Tokens, Window
+from hitherto.policies import (
+    AllOf,
+    AnyOf,
+    Drop,
+    Fraction,
+    LastTokens,
+    LastTurns,
+    Messages,
+    Nothing,
+    Redact,
+    Seq,
+    Shorten,
+    Stage,
+    Summarize,
+    Tokens,
+    Trigger,
+    Turns,
+    Undigested,
+    Window,
+)
 
 PROFILE = {
     "name": {"first_name": "Mia", "last_name": "Li"},
@@ -109,3 +128,26 @@ def test_what_does_not_go_together_is_refused() -> None:
     for keep in (LastTurns(3), Nothing(), Window(14)):
         with pytest.raises(InvalidPolicy, match="does not say what of a turn stays"):
             Stage(Tokens(1_000), keep, Summarize(), within_turn=True)
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        Turns(3),
+        Messages(3),
+        Seq(3),
+        Undigested(3),
+        AnyOf((Turns(3), Messages(3))),
+        AllOf((Turns(3), Messages(3))),
+        AllOf((Tokens(1_000), Seq(3))),
+    ],
+)
+def test_a_trigger_that_cannot_fire_within_a_turn_is_refused(trigger: Trigger) -> None:
+    with pytest.raises(InvalidPolicy, match="wait for Tokens or Fraction"):
+        Stage(trigger, LastTokens(100), Summarize(), within_turn=True)
+
+
+@pytest.mark.parametrize("of", [Tokens(1_000), Fraction(0.5)])
+def test_one_that_counts_tokens_is_enough(of: Trigger) -> None:
+    for trigger in (of, AnyOf((Turns(3), of)), AllOf((Turns(3), of))):
+        Stage(trigger, LastTokens(100), Redact(), within_turn=True)
