@@ -124,7 +124,6 @@ async def test_rules_and_task_are_in_each_request(
     for at, text in enumerate(earlier):
         await chat.append(user(f"Question {at} {text}"), assistant(f"Answer {at} {text}"))
         await memory.wait_for_digests()
-    asked = asked if policy in ONE_TURN else asked[:1]
     await chat.append(*(task(f"{TASK} Part {at}.") for at, task in enumerate(asked)))
     for at, text in enumerate(steps):
         call, result = step(at, text)
@@ -132,7 +131,9 @@ async def test_rules_and_task_are_in_each_request(
         context = await chat.context(result, budget=budget, wire=wire)
         shown = sent(context)
         assert all(f"{RULES} Rule {at}." in shown for at in range(len(rules)))
-        assert all(f"{TASK} Part {at}." in shown for at in range(len(asked)))
+        # Elsewhere the messages before the newest are turns of their own, which stages take.
+        parts = range(len(asked)) if policy in ONE_TURN else [len(asked) - 1]
+        assert all(f"{TASK} Part {at}." in shown for at in parts)
         assert context.tokens <= budget
         assert (await chat.rebuild(context.manifest)).manifest == context.manifest
         await chat.append(result)
