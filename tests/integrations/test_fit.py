@@ -47,7 +47,9 @@ def gave(id: str, text: str) -> Item:
 def within(room: int) -> ContextRequest:
     """A request with room for so many tokens of items."""
     budget = room + RESPONSES.framing
-    return ContextRequest(incoming=(), instructions=None, budget=budget, reserve=0, counter=COUNTER, codec=RESPONSES)
+    return ContextRequest(
+        incoming=(), instructions=None, budget=budget, reserve=0, counter=COUNTER, codec=RESPONSES, framework=True
+    )
 
 
 def test_what_fits_stays_as_it_is() -> None:
