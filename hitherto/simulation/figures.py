@@ -23,7 +23,7 @@ class SentRequest:
     """One request. `seq` is its first new message, `repeated` how many of its first tokens repeat the request before,
     `cached` how many of those the provider has in its cache, `breakpoints` behind how many tokens each of its cache
     breakpoints stands. `fired` counts the firings of stages that took effect since the request before. `recalled` are
-    the tokens of recalled content, which no cache has."""
+    the tokens of recalled content."""
 
     seq: int
     tokens: int

@@ -71,9 +71,9 @@ def remarks(
         [
             f"Prices of {one_line(price.model)} as of {one_line(price.date)}; budget {budget:,} tokens a request. Full "
             "history: all messages so far, each time.",
-            "Cached: what the provider has of the request before; what is recalled is never cached. Cost: prompts and "
-            "digests; the answers cost the same each time and are left out. Left: messages that are verbatim in the "
-            "end, in a digest only, and gone (a placeholder counts as gone).",
+            "Cached: what the provider has of the request before. Cost: prompts and digests; the answers cost the same "
+            "each time and are left out. Left: messages that are verbatim in the end, in a digest only, and gone (a "
+            "placeholder counts as gone).",
             *([fits] if largest <= budget else []),
             *([evidence] if questions else []),
             *([left_out] if every_policy else []),

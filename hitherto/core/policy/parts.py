@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.component import Component, flags, names, quoted, register, share, whole
-from hitherto.core.policy.key_values import key_values
+from hitherto.core.policy.key_values import gist
 from hitherto.errors import InvalidPolicy
 
 
@@ -208,7 +208,7 @@ class Shorten(Redact):
     def replacement(self, tool: str, text: str) -> str | None:
         if tool in self.never or len(text) - self.characters < self.characters // 4:
             return None
-        return key_values(text, self.characters)
+        return gist(text, self.characters)
 
     def shown(self, seq: int, tool: str, text: str) -> str | None:
         found = self.replacement(tool, text)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.policy.key_values import key_values
+from hitherto.core.policy.key_values import gist, key_values
 from hitherto.errors import InvalidPolicy
 from hitherto.policies import (
     AllOf,
@@ -96,19 +96,19 @@ _SCRIPTS = (
 )
 def test_it_is_short_and_has_something_of_any_text_and_nothing_else(text: str, times: int, most: int) -> None:
     text *= times
-    shown = key_values(text, most)
+    shown = gist(text, most)
     assert len(shown) <= most + 3
     assert all(word in text or word == "…" for word in shown.split(" ") if word)
     assert len(text) <= most or shown.strip(" …")
 
 
 def test_an_id_among_letters_without_blanks() -> None:
-    assert "4711" in key_values("订单4711已经发货了请您注意查收" * 20, 100).split()
+    assert "4711" in gist("订单4711已经发货了请您注意查收" * 20, 100).split()
 
 
 @pytest.mark.parametrize("text", ["-" * 200_000, "a-" * 100_000 + "-", ":" * 200_000, "x" * 200_000, "9" * 200_000])
 def test_a_long_run_takes_time_in_proportion(text: str) -> None:
-    assert len(key_values(text, 400)) <= 403
+    assert len(gist(text, 400)) <= 403
 
 
 def test_the_replacement_says_how_much_there_was_and_how_to_read_it() -> None:
