@@ -95,6 +95,7 @@ class AnthropicFormat(BaseFormat):
         """At most three breakpoints: the API takes four, and one more may be asked for in the call. The first, in the
         system text, is for the tools too, which come before it. Of the caller's own, the newest stay that the API
         takes: a caller who marks each newest message has marked all that are in the log."""
+        items = _without_blank_end(items)
         texts = [one for one in system if isinstance(one, str)]
         instructions: str | list[Payload] = "\n\n".join(texts)
         messages = breakpoints.newest_breakpoints(items, [*map(dict, tools)], most=_MOST_BREAKPOINTS)
@@ -103,6 +104,20 @@ class AnthropicFormat(BaseFormat):
             messages = breakpoints.with_breakpoints(items, stable.items, breakpoints.anthropic, is_user=self.is_user)
         begins = {"system": instructions} if system else {}
         return {**begins, "messages": messages, **({"tools": list(tools)} if tools else {})}
+
+
+def _without_blank_end(items: Sequence[Payload]) -> Sequence[Payload]:
+    """The API refuses words of the assistant at the end that end in white space."""
+    last = items[-1] if items else {}
+    if last.get("role") != "assistant" or not last["content"]:
+        return items
+    content = last["content"]
+    if isinstance(content, str):
+        ended: object = content.rstrip()
+    else:
+        *before, block = cast("list[Payload]", content)
+        ended = [*before, {**block, "text": block["text"].rstrip()}] if block["type"] == "text" else content
+    return items if ended == content else [*items[:-1], {**last, "content": ended}]
 
 
 @reads(ANTHROPIC)

@@ -5,7 +5,7 @@ Those of Mistral, Gemma and Llama refuse anything else. Calls and their results 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from hitherto.core.context.request import StablePart, WireFormat
@@ -35,7 +35,7 @@ class JoiningChatFormat(ChatFormat):
     def joined(self, items: Sequence[Payload]) -> list[Payload]:
         found: list[Payload] = []
         due = "user"
-        for item in items:
+        for item in _with_tools(items):
             role, before = item["role"], found[-1] if found else {}
             if before.get("role") == role != "tool" and not before.get("tool_calls"):
                 found[-1] = _joined(before, item)
@@ -59,6 +59,25 @@ class JoiningChatFormat(ChatFormat):
         texts = [one if isinstance(one, str) else str(one["content"]) for one in system]
         whole = ["\n\n".join(texts)] if texts else []
         return super().request(system=whole, items=self.joined(items), tools=tools)
+
+
+def _with_tools(items: Sequence[Payload]) -> Iterator[Payload]:
+    """The items with calls of functions, and what they gave, as calls of tools: templates know no other."""
+    calls: dict[str, str] = {}
+    for at, item in enumerate(items):
+        function = item.get("function_call")
+        if function:
+            calls[function["name"]] = f"function_{at}"
+            call = {"id": f"function_{at}", "type": "function", "function": function}
+            yield {**{key: one for key, one in item.items() if key != "function_call"}, "tool_calls": [call]}
+        elif item["role"] == "function":
+            yield {
+                "role": "tool",
+                "tool_call_id": calls.get(item["name"], "function"),
+                "content": item.get("content") or "",
+            }
+        else:
+            yield item
 
 
 def _joined(first: Payload, second: Payload) -> Payload:

@@ -240,3 +240,15 @@ async def test_pictures_are_within_what_the_api_takes(memory: Memory, to: Wire) 
     cut = [(one.start, one.end) for one in context.manifest.fates if one.fate == "shortened"]
     assert (gone, cut) == ((75, [(0, 0), (2, 2), (4, 4), (6, 6), (8, 8)]) if to == "anthropic" else (0, []))
     assert (await chat.rebuild(context.manifest)).request == context.request
+
+
+@pytest.mark.parametrize("to", WIRES)
+@pytest.mark.parametrize("content", ["Sure. \n", [{"type": "text", "text": "Sure. \n"}]])
+async def test_the_assistants_words_at_the_end(memory: Memory, to: Wire, content: Any) -> None:
+    """Anthropic refuses white space behind them."""
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    await chat.append(user("Is it?"), {"role": "assistant", "content": content})
+    context = await chat.context(wire=to)
+    assert refused(context, to) == []
+    assert "Sure." in json.dumps(context.request)
+    assert (await chat.rebuild(context.manifest)).request == context.request

@@ -31,6 +31,20 @@ IMAGE: Item = {"type": "image_url", "image_url": {"url": "https://e.example/a.pn
         ([U, A, CALLS, RESULT, A], [U, {**CALLS, "content": "B"}, RESULT, A]),
         ([U, CALLS, RESULT, U], [U, CALLS, RESULT, says("assistant", "[no answer]"), U]),
         ([U, A, CALLS, RESULT, U], [U, {**CALLS, "content": "B"}, RESULT, says("assistant", "[no answer]"), U]),
+        (
+            [
+                U,
+                says("assistant", None, function_call={"name": "f", "arguments": "{}"}),
+                says("function", "4", name="f"),
+                A,
+            ],
+            [
+                U,
+                says("assistant", None, tool_calls=[{**CALL, "id": "function_1"}]),
+                {**RESULT, "tool_call_id": "function_1"},
+                A,
+            ],
+        ),
         ([{**U, "name": "Ann"}, {**U, "name": "Ann"}], [says("user", "A\n\nA", name="Ann")]),
         ([{**U, "name": "Ann"}, {**U, "name": "Ben"}], [says("user", "A\n\nA")]),
     ],
