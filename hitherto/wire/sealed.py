@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from hitherto.core.log.message import ANTHROPIC, RESPONSES, Message, Payload, to_json
 
-_THOUGHTS: Final = {"thinking", "redacted_thinking"}
+THOUGHTS: Final = {"thinking", "redacted_thinking"}
 _SEALED: Final = {"reasoning", "compaction"}
 _MARKS: Final = {RESPONSES: '"encrypted_content"', ANTHROPIC: "thinking"}
 
@@ -21,7 +21,7 @@ def is_sealed(message: Message) -> bool:
     if message.wire == RESPONSES:
         return item.get("type") in _SEALED
     blocks = cast("list[Payload]", item["content"]) if isinstance(item["content"], list) else []
-    return any(block["type"] in _THOUGHTS for block in blocks)
+    return any(block["type"] in THOUGHTS for block in blocks)
 
 
 def opened(message: Message) -> Message | None:
@@ -36,7 +36,7 @@ def opened(message: Message) -> Message | None:
             kept = {key: value for key, value in item.items() if key != "id"} if _own_id(item) else None
         case "anthropic" if isinstance(item["content"], list):
             blocks = cast("list[Payload]", item["content"])
-            left = [one for one in blocks if one["type"] not in _THOUGHTS]
+            left = [one for one in blocks if one["type"] not in THOUGHTS]
             if not left and blocks:
                 return None
             kept = {**item, "content": left} if len(left) < len(blocks) else None

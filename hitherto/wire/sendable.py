@@ -16,6 +16,7 @@ from typing import Final, TypeVar, cast
 from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Kind, Message, Payload, too_deep
 from hitherto.wire.answers import EMPTY
 from hitherto.wire.cost import compact
+from hitherto.wire.sealed import THOUGHTS
 
 Used = dict[tuple[str, str], int]
 """The ids in a request so far, of calls ("call") and of Responses' items ("item"), and how often each was given."""
@@ -38,7 +39,6 @@ _CHAT_RESULT: Final = {"role", "tool_call_id", "content"}
 _RESPONSES_RESULT: Final = {"type", "call_id", "output"}
 
 _TEXTS: Final = {"text", "input_text", "output_text"}
-_THOUGHTS: Final = {"thinking", "redacted_thinking"}
 
 _SYSTEM_TAG: Final = "system-message"
 """Between two of these stands a system message of the log in items for Anthropic."""
@@ -436,7 +436,7 @@ def _without_last_thoughts(item: Payload, wire: str) -> Payload | None:
     if wire == RESPONSES:
         return None
     blocks = cast("list[Payload]", item["content"])
-    end = next((at for at in range(len(blocks), 0, -1) if blocks[at - 1]["type"] not in _THOUGHTS), 0)
+    end = next((at for at in range(len(blocks), 0, -1) if blocks[at - 1]["type"] not in THOUGHTS), 0)
     return item if end == len(blocks) else {**item, "content": blocks[:end]} if end else None
 
 
@@ -445,7 +445,7 @@ def _thinks(item: Payload, wire: str) -> bool:
     if wire == RESPONSES:
         return item.get("type") == "reasoning" and not str(item.get("encrypted_content")).startswith("{")
     content = item["content"]
-    return isinstance(content, list) and any(block["type"] in _THOUGHTS for block in cast("list[Payload]", content))
+    return isinstance(content, list) and any(block["type"] in THOUGHTS for block in cast("list[Payload]", content))
 
 
 def _is_assistants(item: Payload, wire: str) -> bool:
