@@ -338,7 +338,11 @@ class Conversation:
         sent: bool = False,
     ) -> list[Payload]:
         """The view as the items of an API: first what stands for the older part, then the messages in the order of the
-        log, with placeholders where they are redacted. `limit`: only that many of the newest items.
+        log, with placeholders where they are redacted. `limit`: only that many of the newest items, of which the first
+        may be the result of a call before them.
+
+        They are for a framework to make a request of. What an API does not take back is mended, but items keep their
+        own ids, and a call without a result stays without one.
 
         With `budget`, at most so many tokens of them, counted as `model` does: the oldest groups give way, and what
         stands for the older part goes last. `sent` says that a model is sent them: they are kept, as contexts are,

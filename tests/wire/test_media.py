@@ -74,9 +74,9 @@ def test_the_oldest_give_way(to: Wire, sizes: list[tuple[bool, int]], scale: int
 
 @pytest.mark.parametrize("to", WIRES)
 def test_most_requests_begin_as_those_before(to: Wire) -> None:
-    there = [message(to, 1) for _ in range(MOST[to] * 3)]
-    changes = [pictures(limited(there[:end], to)) for end in range(0, len(there) + 1, MOST[to] // 20)]
-    gone = [sum(1 for one in now if not one) for now in changes]
+    there = [message(to, MOST[to] // 20)] * 60
+    left = [sum(pictures(limited(there[:end], to))) for end in range(61)]
+    gone = [end * (MOST[to] // 20) - now for end, now in enumerate(left)]
     assert len({*gone}) == 1 + 2 * 4
 
 

@@ -59,7 +59,7 @@ where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and se
   and not tool_names && %(never)s::text[] and retracted_rev is null and not erased;
 
 -- name: tool_ids
--- The calls that live tool items make and answer, from a message on.
+-- The calls that live tool items make and answer, from a message on. The kinds are named as in the index's condition.
 select seq, call_ids, result_ids from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s
   and kind in ('tool_call', 'tool_result', 'reasoning') and kind <> 'reasoning' and retracted_rev is null and not erased
