@@ -6,12 +6,10 @@ import functools
 import re
 from typing import Final
 
+from hitherto.core.log.message import CANONICAL
 from hitherto.tokens.counters import BpeCounter, ByteCounter, Encoding, EstimateCounter, image_rates
 
-CANONICAL: Final = "o200k_base"
-"""The encoding in which triggers count, whatever the model."""
-
-_O200K = BpeCounter("o200k_base")
+_O200K = BpeCounter(CANONICAL)
 _CL100K = BpeCounter("cl100k_base")
 _BYTES = ByteCounter()
 _ESTIMATE = EstimateCounter(_O200K)

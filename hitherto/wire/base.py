@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import WireFormat
-from hitherto.core.log.message import Call, Message, Payload
+from hitherto.core.log.message import Call, Kind, Message, Payload
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
 from hitherto.wire.media import within_limits
 from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken
 from hitherto.wire.redaction import Replace, redacted
 from hitherto.wire.sealed import is_sealed, opened
-from hitherto.wire.sendable import Used, as_it_is, distinct, sendable
+from hitherto.wire.sendable import Used, distinct, is_plain_message, sendable
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,10 @@ class BaseFormat:
         return message_from(payload, self.name)
 
     def as_it_is(self, message: Message) -> Payload | None:
-        return as_it_is(message, self.name)
+        if message.wire != self.name or message.kind is not Kind.TEXT or "\\ud" in message.raw:
+            return None
+        item = message.payload
+        return item if is_plain_message(item, self.name) else None
 
     def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]:
         return sendable(items, self.name, halves=halves, framework=framework)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import Final, TypeVar, cast
 
-from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Kind, Message, Payload, too_deep
+from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, too_deep
 from hitherto.wire.answers import EMPTY
 from hitherto.wire.cost import compact
 from hitherto.wire.sealed import THOUGHTS
@@ -59,20 +59,11 @@ def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bo
     found: list[Payload] = []
     for given in items:
         item = encodable(given) if halves else given
-        if _is_plain_message(item, wire) or _is_plain_result(item):
+        if is_plain_message(item, wire) or _is_plain_result(item):
             found.append(item)
         elif (mended := mend(item)) is not None:
             found.append(item if mended == item else mended)
     return _leading_on(found, wire)
-
-
-def as_it_is(message: Message, wire: str) -> Payload | None:
-    """The item of a message that is no more than a role and a text, as most are: nothing in it is to be written or
-    mended. None for another."""
-    if message.wire != wire or message.kind is not Kind.TEXT or "\\ud" in message.raw:
-        return None
-    item = message.payload
-    return item if _is_plain_message(item, wire) else None
 
 
 def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) -> list[Payload]:
@@ -108,7 +99,8 @@ def _is_plain(item: Payload) -> bool:
     return item.keys() == _PLAIN and isinstance(item["content"], str)
 
 
-def _is_plain_message(item: Payload, wire: str) -> bool:
+def is_plain_message(item: Payload, wire: str) -> bool:
+    """Whether it is a role and a text, in which nothing is to be mended."""
     content = item.get("content")
     if item.keys() != _PLAIN or not isinstance(content, str) or not content or content.isspace():
         return False

@@ -10,26 +10,26 @@ the assistant wrote in it, then what the user said before it, then all further.
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
+from itertools import accumulate, takewhile
 from operator import attrgetter
 
 from hitherto.core.context.blocks import digest_tokens, with_digest
 from hitherto.core.context.budget import cut, step_of
+from hitherto.core.context.gathered import Gathered, extent
 from hitherto.core.context.lasting import beginning, question, rules, says_rules
 from hitherto.core.context.manifest import RecalledEntry
-from hitherto.core.context.redaction import Redactor, before, fates, results_without_calls
+from hitherto.core.context.redaction import before, fates, results_without_calls
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.context.shorten import FRAME, Shortener
-from hitherto.core.log.group import Group, ending, groups, newest
-from hitherto.core.log.head import Head
-from hitherto.core.log.message import Kind, Logged, Message, Payload, Role
-from hitherto.core.policy.span import Fate, Reason, Span, merged
-from hitherto.core.policy.view import View
+from hitherto.core.context.written import GroupWriter
+from hitherto.core.log.group import Group, groups, newest
+from hitherto.core.log.message import Kind, Logged, Payload, Role
+from hitherto.core.policy.span import Fate, MessageFate, Reason, Span, spans_of
 from hitherto.errors import BudgetExceeded, InvalidBatch
 
 FIRST_MESSAGE = 200
@@ -43,9 +43,6 @@ the newest."""
 _QUESTION = 25
 """Incoming messages that take less than this part of the budget count as if they took so much."""
 
-_STEP = 1_000
-"""Characters of each text of a step that tell what it is about."""
-
 _STEPS_PART = 4
 """Where what the user said would not fit otherwise, the newest results have this part of the budget, and so has what
 the assistant wrote for them."""
@@ -55,33 +52,6 @@ _LEAST = 40
 
 _NOTHING_OLDER = 2**62
 """A running sum that no log reaches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """What was read for a context. `messages` ascend by seq: the verbatim ones from `read_from` on, a running sum, and
-    before them the tool items that an incoming result may belong to and what is `lasting`."""
-
-    view: View
-    head: Head
-    messages: Sequence[Logged]
-    read_from: int = 0
-
-    def newest_said(self) -> list[Logged]:
-        """The newest user message: a list of one message, or an empty one."""
-        found = next((one for one in reversed(self.messages) if one.message.opens_turn and not one.erased), None)
-        return [] if found is None else [found]
-
-    def step(self, until: int, incoming: Sequence[Message]) -> str:
-        """What an agent with tools had said, called and been given last, before the message with the seq `until`; of a
-        long text the beginning. `incoming` go on where the log ends. "" where nothing that was read calls a tool."""
-        live = [one.message for one in self.messages if not one.erased and one.seq < until]
-        live += incoming[: max(until - self.head.next_seq, 0)]
-        if not any(one.calls for one in live):
-            return ""
-        spoken = max((at for at, one in enumerate(live) if one.role is Role.ASSISTANT), default=len(live))
-        step = [one for one in live[spoken:] if one.answers or one.role is Role.ASSISTANT]
-        return "\n".join(one.text[:_STEP] for one in step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,43 +89,6 @@ class _Beside(Enum):
     INJECTION = auto()
     DIGEST = auto()
     FACTS = auto()
-
-
-def read_from(view: View, head: Head, request: ContextRequest) -> int:
-    """The running sum of what is shown (`Layout.place`) from which on messages must be read for a context: earlier ones
-    cannot fit."""
-    begin, total = _extent(view, head)
-    room = request.room - _taken(request)
-    return begin + min(max(total - max(room, 0), 0), total)
-
-
-def _taken(request: ContextRequest) -> int:
-    """The tokens of what is in the request in any case; the calls that incoming messages answer come to that."""
-    incoming = request.sendable(request.codec.write(request.incoming), halves=_halves(request.incoming))
-    return sum(request.fixed().values()) + request.cost(incoming)
-
-
-def _halves(messages: Sequence[Message]) -> bool:
-    """Whether there may be halves of characters in them: a log's raw text can say them in no other way."""
-    return any("\\ud" in one.raw for one in messages)
-
-
-def _extent(view: View, head: Head) -> tuple[int, int]:
-    """Where what is shown begins, as a running sum, and how many tokens it has."""
-    begin = view.layout.place(view.layout.start_sums.tokens)
-    return begin, view.layout.place(head.sums.tokens) - begin
-
-
-@dataclass(slots=True)
-class _Written:
-    """A group as it is sent: its items, or `system` texts where the API takes system messages nowhere else. `own` is
-    what its messages of the log take of `cost`. `plain`: one item without ids."""
-
-    items: list[Payload]
-    system: list[str | Payload]
-    cost: int
-    own: int
-    plain: bool = False
 
 
 @dataclass(slots=True)
@@ -204,42 +137,26 @@ class Fitting:
         if any(group.last >= head.next_seq for group in self.found if group.orphan):
             raise InvalidBatch("the incoming tool result answers no call that is there; append the call first")
         self.usable = [group for group in self.found if not group.orphan]
-        self.masking = Redactor(view.layout, request.codec)
-        self._limited = self._within_limits()
-        self._shorter: dict[int, Message] = {}
-        self._shorteners: dict[int, Shortener] = {}
-        self._made: dict[tuple[int, bool], _Written] = {}
+        self._groups = GroupWriter(request, view.layout, head, self.usable)
         latest = newest([one for one in self.usable if one.last >= view.start])
         self.leading = rules(self.usable, view, head) if request.lasting else []
         instructs = [one for one in self.usable if one.first >= head.next_seq and says_rules(one.members[0].message)]
         self.newest = [one for one in self.usable if (one is latest or one in instructs) and one not in self.leading]
         self.asked = question(self.usable, view, head) if request.lasting else []
-        while len(self.asked) > 1 and self._cost(self.asked) > request.room // _UNANSWERED:
+        while len(self.asked) > 1 and self._groups.cost(self.asked) > request.room // _UNANSWERED:
             del self.asked[0]
-        self.incoming = 0
-        self._behind: dict[int, int] = {}
-        for group in self.usable:
-            if group.last >= head.next_seq:
-                self._behind[group.first] = self.incoming
-                one = self._written(group, last=group is ending(self.usable))
-                self.incoming += one.cost - one.own
+        new = [one for one in self.usable if one.last >= head.next_seq]
+        tokens = [one.cost - one.own for one in self._groups(new)]
+        self.incoming = sum(tokens)
+        self._behind = dict(zip([one.first for one in new], accumulate(tokens, initial=0), strict=False))
         self.first = beginning(self.usable, view, head) if request.lasting else None
         fixed = request.fixed()
-        self.beside_rules = request.budget - fixed["instructions"] - fixed["tools"] - self._cost(self.leading)
+        self.beside_rules = request.budget - fixed["instructions"] - fixed["tools"] - self._groups.cost(self.leading)
 
     @property
     def said(self) -> Group | None:
         """The newest user message, where the assistant is at work on it."""
         return self.asked[-1] if self.asked and self.asked[-1].first < self.head.next_seq else None
-
-    def _within_limits(self) -> dict[int, Message]:
-        """The messages that give up pictures or files, by seq."""
-        there, codec = [one for group in self.usable for one in group.members], self.request.codec
-        there.sort(key=attrgetter("seq"))
-        if not codec.within_limits([one.message for one in there]):
-            return {}  # as nearly always, without redacting anything for it
-        limited = codec.within_limits([self.masking(one) for one in there])
-        return {there[at].seq: one for at, one in limited.items()}
 
     @property
     def must(self) -> list[Group]:
@@ -277,15 +194,14 @@ class Fitting:
 
     def needed(self) -> int:
         """What all takes that is shown in any case."""
-        return sum(self.request.fixed().values()) + self._cost(self.must) + self._opening()
+        return sum(self.request.fixed().values()) + self._groups.cost(self.must) + self._opening()
 
     def _opening(self) -> int:
         """The tokens of what the API demands before the first of the groups that are shown in any case."""
         system: list[str | Payload] = [*self.request.system(injection=False, facts=False)]
         items: list[Payload] = []
-        last = ending(self.must)
-        for group in self.must:
-            one = self._written(group, last=group is last)
+        must = self.must
+        for group, one in zip(must, self._groups(must), strict=True):
             system += one.system
             (system if group in self.leading else items).extend(one.items)
         return self.request.cost(self._demanded(system, items))
@@ -316,7 +232,7 @@ class Fitting:
         known = self._takes(_Beside.FACTS, parts) or 0
         for_facts = max(request.facts_room - known, 0) if _Beside.FACTS in parts else 0
         left = request.room - beside
-        begin, total = _extent(self.view, self.head)
+        begin, total = extent(self.view, self.head)
         total += self.incoming
         step = step_of(self.beside_rules)
         away = cut(total, max(left - for_facts, 0), step)
@@ -375,9 +291,9 @@ class Fitting:
         must, view = self.must, self.view
         begin = bisect_left(self.usable, floor, key=self._before)
         older = [one for one in self.usable[begin:] if one.first >= view.start and one not in must]
-        if floor > _extent(view, self.head)[0] and older:
+        if floor > extent(view, self.head)[0] and older:
             limit = self._before(older[0]) + step
-            within = itertools.takewhile(lambda one: self._before(one) < limit, older)
+            within = takewhile(lambda one: self._before(one) < limit, older)
             opens = next((one for one in within if one.members[0].message.opens_turn), older[0])
             older = older[older.index(opens) :]
         return sorted([*must, *older], key=attrgetter("first")), bool(older)
@@ -385,7 +301,7 @@ class Fitting:
     def _built(self, kept: Sequence[Group], parts: Collection[_Beside], *, floor: int, most: int) -> Fitted | None:
         """The payload of these groups and parts; None where it takes more than `most` tokens."""
         request = self.request
-        if sum(request.fixed().values()) + self._cost(kept) > most:
+        if sum(request.fixed().values()) + self._groups.cost(kept) > most:
             return None
         injection, digest, facts = (one in parts for one in (_Beside.INJECTION, _Beside.DIGEST, _Beside.FACTS))
         sent = self._sent(kept)
@@ -434,9 +350,7 @@ class Fitting:
         sent, said = _Sent(), self.said
         begin: int | None = None
         used: dict[tuple[str, str], int] = {}
-        last = ending(kept)
-        for group in kept:
-            one = self._written(group, last=group is last)
+        for group, one in zip(kept, self._groups(kept), strict=True):
             items = one.items if one.plain else codec.distinct(one.items, used, framework=request.framework)
             cost = one.cost if items is one.items else request.cost(items)
             own = one.own + cost - one.cost if group.first < head.next_seq else 0
@@ -469,92 +383,39 @@ class Fitting:
             far[first.first] = Reason.BEGINNING
         shown = {member.seq for group in kept for member in group.members} | far.keys()
         left = results_without_calls(self.found, kept, self.view, self.head, floor)
-        spans = [
-            self._fate(logged, far.get(logged.seq), costs.get(logged.seq, 0))
-            for logged in self.gathered.messages
-            if logged.seq in shown
+        found = [
+            (one.seq, *self._fate(one, far.get(one.seq)), costs.get(one.seq, 0))
+            for one in self.gathered.messages
+            if one.seq in shown
         ]
-        return fates(spans, self.view, left=left, digest=digest)
+        return fates(spans_of(found), self.view, left=left, digest=digest)
 
     def _not_whole(self, kept: Sequence[Group]) -> tuple[Span, ...]:
         """The fates of incoming messages that are left out or cut."""
-        members = {one.seq: group for group in self.usable for one in group.members if one.seq >= self.head.next_seq}
-        spans: list[Span] = []
-        for seq, group in sorted(members.items()):
-            if group not in kept:
-                spans.append(Span(start=seq, end=seq, fate=Fate.DROPPED, reason=Reason.BUDGET))
-            elif seq in self._shorter or seq in self._limited:
-                spans.append(Span(start=seq, end=seq, fate=Fate.SHORTENED, reason=Reason.VERBATIM))
-        return merged(spans)
+        found: list[MessageFate] = []
+        for group in self.usable:
+            for one in group.members:
+                if one.seq >= self.head.next_seq and group not in kept:
+                    found.append((one.seq, Fate.DROPPED, Reason.BUDGET, 0))
+                elif one.seq >= self.head.next_seq and self._groups.fate(one) is Fate.SHORTENED:
+                    found.append((one.seq, Fate.SHORTENED, Reason.VERBATIM, 0))
+        return spans_of(sorted(found))
 
-    def _fate(self, logged: Logged, far: Reason | None, tokens: int) -> Span:
-        fate, reason = Fate.IN, far or Reason.VERBATIM
+    def _fate(self, logged: Logged, far: Reason | None) -> tuple[Fate, Reason]:
+        reason = far or Reason.VERBATIM
         if far is None and logged.seq < self.view.start:
             reason = Reason.CALL_OF_INCOMING
-        if (
-            logged.seq in self._shorter
-            or logged.seq in self._limited
-            or (far is Reason.BEGINNING and self._beginning.shorter)
-        ):
-            fate = Fate.SHORTENED
-        elif self.view.layout.redactions and self.masking.redacts(logged):
-            fate, reason = Fate.REDACTED, Reason.REDACTED
-        return Span(start=logged.seq, end=logged.seq, fate=fate, reason=reason, tokens=tokens)
-
-    def _cost(self, kept: Sequence[Group]) -> int:
-        last = ending(kept)
-        return sum([self._written(one, last=one is last).cost for one in kept])
-
-    def _written(self, group: Group, *, last: bool) -> _Written:
-        key = (group.first, last and bool(group.open))
-        if key not in self._made:
-            self._made[key] = self._write(group, last=last)
-        return self._made[key]
-
-    def _write(self, group: Group, *, last: bool) -> _Written:
-        request, codec = self.request, self.request.codec
-        as_they_are = not (self._shorter or self._limited or self.view.layout.redactions)
-        if as_they_are and len(group.members) == 1:
-            message = group.members[0].message
-            item = None if codec.system_apart and message.role is Role.SYSTEM else codec.as_it_is(message)
-            if item is not None:
-                cost = codec.tokens(item, request.counter)
-                return _Written([item], [], cost, cost if group.first < self.head.next_seq else 0, plain=True)
-        unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
-        shown = [one.message if as_they_are else self._shown(one) for one in group.members]
-        opened = [one if one.metadata == "{}" else request.opened(one) for one in shown]
-        messages = [one for one in opened if one is not None]
-        if not messages:
-            return _Written([], [], 0, 0)
-        first = messages[0]
-        if codec.system_apart and says_rules(first):
-            texts: list[str | Payload] = [one.text for one in messages if one.text.strip()]
-            cost = sum(codec.system_tokens(one.text, request.counter) for one in messages if one.text.strip())
-            return _Written([], texts, cost, cost)
-        items = codec.write(messages, unanswered=unanswered)
-        halves = _halves(messages)
-        items = request.sendable(items, halves=halves)
-        cost = own = request.cost(items)
-        if group.last >= self.head.next_seq:
-            both = zip(opened, group.members, strict=True)
-            logged = [one for one, of in both if one is not None and of.seq < self.head.next_seq]
-            own = request.cost(request.sendable(codec.write(logged), halves=halves))
-        return _Written(items, [], cost, own)
-
-    def _shown(self, logged: Logged) -> Message:
-        """The message as it is shown."""
-        return self._shorter.get(logged.seq) or self._uncut(logged)
-
-    def _uncut(self, logged: Logged) -> Message:
-        """The message as it is shown where its text is not cut."""
-        return self._limited.get(logged.seq) or self.masking(logged)
+        if far is Reason.BEGINNING and self._beginning.shorter:
+            return Fate.SHORTENED, reason
+        fate = self._groups.fate(logged)
+        return fate, Reason.REDACTED if fate is Fate.REDACTED else reason
 
     @cached_property
     def _beginning(self) -> _Beginning:
         """The first user message where it stands for itself: as it is, or cut."""
         assert self.first is not None, "it is asked for where there is one"
         request = self.request
-        whole = self._written(self.first, last=False)
+        [whole] = self._groups([self.first])
         if whole.cost <= FIRST_MESSAGE:
             return _Beginning(whole.items, whole.cost, shorter=False)
         message = self.first.members[0].message
@@ -596,32 +457,18 @@ class Fitting:
         """Cut the texts of `some` to as many tokens each as fit into `room` with all else that must be there, but not
         below `least`. Whether it fits then."""
         fits, too_long = least, max(room, least) + 1
-        self._cut_to(some, least)
+        self._groups.cut(some, least, self.must)
         if self.needed() > room:
             return False
         while too_long - fits > 1:
             middle = (fits + too_long) // 2
-            self._cut_to(some, middle)
+            self._groups.cut(some, middle, self.must)
             if self.needed() <= room:
                 fits = middle
             else:
                 too_long = middle
-        self._cut_to(some, fits)
+        self._groups.cut(some, fits, self.must)
         return True
-
-    def _cut_to(self, some: Sequence[Logged], most: int) -> None:
-        """Show the texts of `some` cut to so many tokens each."""
-        for one in some:
-            if one.seq not in self._shorteners:
-                self._shorteners[one.seq] = Shortener(self._uncut(one), self.request)
-            shorter = self._shorteners[one.seq](most)
-            if shorter is self._uncut(one):
-                self._shorter.pop(one.seq, None)
-            else:
-                self._shorter[one.seq] = shorter
-        cut = {one.seq for one in some}
-        changed = {group.first for group in self.must if any(member.seq in cut for member in group.members)}
-        self._made = {key: made for key, made in self._made.items() if key[0] not in changed}
 
     def _over(self) -> BudgetExceeded:
         """The error, with what each part takes now that it is cut as far as may be."""
@@ -630,9 +477,9 @@ class Fitting:
         takes = {
             "instructions": fixed["instructions"],
             "tools": fixed["tools"],
-            "the system messages at its beginning": self._cost(self.leading),
-            "the incoming message" if request.incoming else "the newest message": self._cost(self.newest),
-            "what the user said in this turn": self._cost([one for one in self.asked if one not in self.newest]),
+            "the system messages at its beginning": self._groups.cost(self.leading),
+            "the incoming message" if request.incoming else "the newest message": self._groups.cost(self.newest),
+            "what the user said in this turn": self._groups.cost([one for one in self.asked if one not in self.newest]),
         }
         needed = fixed["framing"] + sum(takes.values()) + self._opening()
         by = needed - request.room

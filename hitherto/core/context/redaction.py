@@ -70,7 +70,7 @@ def fates(shown: Sequence[Span], view: View, *, left: Sequence[Span], digest: bo
     if view.start < view.stop:
         rest = Span(start=view.start, end=view.stop - 1, fate=Fate.DROPPED, reason=Reason.BUDGET)
         under += overlaid(overlaid([rest], view.gone), left)
-    return merged(overlaid(under, merged(shown)))
+    return merged(overlaid(under, shown))
 
 
 def results_without_calls(

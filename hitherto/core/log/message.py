@@ -43,6 +43,9 @@ LONGEST_CALL_ID = 10_000
 LONGEST_METADATA = 100_000
 """Characters of metadata as JSON."""
 
+CANONICAL: Final = "o200k_base"
+"""The name of the counter of the tokens that the log keeps, whatever the model."""
+
 _EACH = 100
 """Characters that take as long as a message beside its own."""
 

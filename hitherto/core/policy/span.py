@@ -118,6 +118,30 @@ def _one(run: Sequence[Span]) -> Span:
     return run[0].model_copy(update={"end": run[-1].end, "tokens": sum([span.tokens for span in run])})
 
 
+MessageFate = tuple[int, Fate, Reason, int]
+"""The seq of a message, its fate, the reason, and its tokens."""
+
+
+def spans_of(found: Iterable[MessageFate]) -> tuple[Span, ...]:
+    """Messages that ascend by seq as spans: neighbors of the same fate and reason in one."""
+    spans: list[Span] = []
+    start = end = tokens = 0
+    last: tuple[Fate, Reason] | None = None
+
+    def close() -> None:
+        if last is not None:
+            spans.append(Span(start=start, end=end, fate=last[0], reason=last[1], tokens=tokens))
+
+    for seq, fate, reason, takes in found:
+        if (fate, reason) == last and seq == end + 1:
+            end, tokens = seq, tokens + takes
+            continue
+        close()
+        start, end, tokens, last = seq, seq, takes, (fate, reason)
+    close()
+    return tuple(spans)
+
+
 _HOPS = 8
 """A cut moves back at most this often for late results: where it would move more often, late results form a chain."""
 

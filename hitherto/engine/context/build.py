@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hitherto.aside import aside
-from hitherto.core.context.fit import Fitted, Fitting, Gathered
+from hitherto.core.context.fit import Fitted, Fitting
+from hitherto.core.context.gathered import Gathered
 from hitherto.core.context.manifest import FactsShown
 from hitherto.core.context.recalled_block import lead_tokens, with_recalled
 from hitherto.core.context.request import ContextRequest

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hitherto.core.context.fit import Fitted, Gathered
+from hitherto.core.context.fit import Fitted
+from hitherto.core.context.gathered import Gathered
 from hitherto.core.context.manifest import FactsShown, Injected, Manifest, PolicyFrom, SavedRequest
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.log.group import groups, newest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hitherto.aside import aside
-from hitherto.core.context.fit import Gathered, read_from
+from hitherto.core.context.gathered import Gathered, read_from
 from hitherto.core.context.lasting import lasting
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.conversations import MessageRange

@@ -13,7 +13,8 @@ from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool
 from agents.run import CallModelData, ModelInputData
 
 from hitherto.core.context.budget import TokenCounter, checked_budget
-from hitherto.core.context.fit import Fitting, Gathered, read_from
+from hitherto.core.context.fit import Fitting
+from hitherto.core.context.gathered import Gathered, read_from
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import RESPONSES, Logged, Message, Payload, Sums

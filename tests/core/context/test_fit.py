@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.context.fit import Fitted, Fitting, Gathered
+from hitherto.core.context.fit import Fitted, Fitting
+from hitherto.core.context.gathered import Gathered
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty

@@ -11,7 +11,8 @@ from itertools import product
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hitherto.core.context.fit import Fitting, Gathered
+from hitherto.core.context.fit import Fitting
+from hitherto.core.context.gathered import Gathered
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import RESPONSES, Logged, Message, Sums, Wire
