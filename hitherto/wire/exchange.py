@@ -39,7 +39,7 @@ def exchanges(messages: Sequence[Message], unanswered: Collection[str] = ()) -> 
             continue
         goes_on = message.kind in (Kind.TOOL_CALL, Kind.REASONING) and not set(message.calls) & by_call.keys()
         if current is None or current.results or (current.calls and not goes_on):
-            current = Exchange()
+            current = Exchange(_thoughts_behind(current))
             found.append(current)
         current.speakers.append(message)
         current.calls += message.calls
@@ -49,6 +49,16 @@ def exchanges(messages: Sequence[Message], unanswered: Collection[str] = ()) -> 
         answered = {call for message in exchange.results for call in message.answers}
         exchange.missing = [call for call in exchange.calls if call in wanted and call not in answered]
     return found
+
+
+def _thoughts_behind(current: Exchange | None) -> list[Message]:
+    """Takes the reasoning at its end from an exchange that waits for results: it belongs to what follows."""
+    if current is None or not current.calls or current.results:
+        return []
+    last = max(at for at, one in enumerate(current.speakers) if one.kind is not Kind.REASONING)
+    behind = current.speakers[last + 1 :]
+    del current.speakers[last + 1 :]
+    return behind
 
 
 def _joined(owners: Sequence[Exchange], found: list[Exchange], by_call: dict[str, Exchange]) -> Exchange:

@@ -116,6 +116,16 @@ def test_a_response_with_parallel_calls_keeps_its_order() -> None:
     assert written == [*items, {"type": "function_call_output", "call_id": "a", "output": "[no result yet]"}]
 
 
+def test_reasoning_behind_a_call_stays_with_what_follows_it() -> None:
+    call: dict[str, Any] = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
+    said: list[dict[str, Any]] = [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
+        {"type": "message", "role": "assistant", "content": "I did not wait."},
+    ]
+    written = responses.write([responses.read(item) for item in (call, *said)], unanswered=["a"])
+    assert written == [call, {"type": "function_call_output", "call_id": "a", "output": "[no result yet]"}, *said]
+
+
 PLACEHOLDERS: list[dict[str, Any]] = [
     {"type": "function_call", "name": "f", "arguments": "{}"},
     {"type": "custom_tool_call", "name": "f", "input": "x"},
