@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from typing import Any, cast
 
 import pytest
-from agents import RunContextWrapper, SessionSettings
+from agents import Agent, OpenAIProvider, RunConfig, RunContextWrapper, Runner, SessionSettings, function_tool
 from agents.memory import Session, is_openai_responses_compaction_aware_session
 
 import hitherto
@@ -16,9 +17,11 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.span import Fate
 from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, InvalidPolicy, InvalidScope
 from hitherto.integrations.openai_agents import HithertoSession
+from hitherto.testing.requests import refusals
 from tests.conftest import SCOPE
 from tests.integrations.planner import Item, dialogue, payloads
 from tests.integrations.test_budget import SESSIONS
+from tests.providers.models.endpoint import Answer, Endpoint
 
 ITEMS: list[Any] = [
     {"role": "user", "content": "Where to?"},
@@ -215,3 +218,50 @@ async def test_what_the_api_would_refuse_is_mended_for_the_run_and_not_in_the_lo
     assert shown[1:3] == [mended, {**result, "output": "one \ufffd"}]
     assert [item.get("call_id") for item in shown] == [None, "c", "c", "c_2", "c_2"]
     assert payloads(await session.messages())[1:3] == [call, result]
+
+
+class _Answers:
+    """Answers as the Responses API does: the first request with a call, others with words."""
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+
+    def __call__(self, body: Item) -> Answer:
+        self.refused += refusals(body, wire="openai.responses")
+        made = sum(one.get("call_id") == "call_0" and "output" in one for one in body["input"])
+        called: Item = {"type": "function_call", "id": "fc_9", "call_id": "call_9", "name": "look", "arguments": "{}"}
+        words: Item = {"type": "output_text", "text": "Lisbon.", "annotations": []}
+        spoken: Item = {"type": "message", "id": "msg_9", "role": "assistant", "content": [words]}
+        answers = any(one.get("call_id") == "call_9" for one in body["input"])
+        assert made <= 1
+        output = {**(spoken if answers else called), "status": "completed"}
+        response: Item = {"id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-5.2", "output": [output]}
+        response |= {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+        return Answer(body=json.dumps(response))
+
+
+@pytest.mark.parametrize("limit", [None, 3, 5, 7])
+@pytest.mark.parametrize("budget", [None, 400])
+async def test_the_api_accepts_what_a_run_sends(memory: Memory, limit: int | None, budget: int | None) -> None:
+    """Of a log with a run that died in a call, a call id that was used again, and an answer that says nothing; with
+    a limit also results whose calls it has cut off."""
+    session = HithertoSession("trip", memory, scope=SCOPE, budget=budget, session_settings={"limit": limit})
+    thought: Item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    call: Item = {"type": "function_call", "call_id": "call_0", "name": "look", "arguments": "{"}
+    result: Item = {"type": "function_call_output", "call_id": "call_0", "output": "one"}
+    dead: Item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "{}"}
+    nothing: Item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "incomplete", "content": []}
+    for items in ([thought, dead], [call, result, nothing], [call, result]):
+        given: list[Any] = [{"role": "user", "content": "Where to?"}, *items]
+        await session.add_items(given)
+    answers = _Answers()
+    with Endpoint(answers, path="/v1/responses") as endpoint:
+        provider = OpenAIProvider(base_url=endpoint.url, api_key="none", use_responses=True)
+        config = RunConfig(tracing_disabled=True, model_provider=provider)
+        look = function_tool(lambda: "here", name_override="look", description_override="Looks.")
+        agent = Agent(name="planner", model="gpt-5.2", tools=[look])
+        result_of_run = await Runner.run(agent, "And now?", session=session, run_config=config)
+        await provider.aclose()
+    assert result_of_run.final_output == "Lisbon."
+    assert len(endpoint.asked) == 2
+    assert answers.refused == []

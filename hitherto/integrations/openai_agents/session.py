@@ -101,8 +101,11 @@ class HithertoSession:
         """The newest `limit` items of what the policy leaves, oldest first; by default as many as the session settings
         say, or all.
 
-        The limit counts items and may separate a tool result from its call. The Runner leaves such a result out of its
-        request. The session's budget holds too: the oldest groups give way, a tool result only together with its call.
+        What the API would refuse is mended, but not the items' own ids and fields, which the SDK compares with what it
+        wrote: the Runner sends them as they are, without `created_by`, `provider_data` and its own `__fake_id__`. Calls
+        without a result stay too; the Runner leaves them out of its request, as it does results that the limit of
+        `session_settings` has separated from their calls, if there is no `session_input_callback`. The session's budget
+        holds too: the oldest groups give way, a tool result only together with its call.
         Raises InvalidInput for a negative limit.
         """
         settings = self.session_settings
@@ -271,7 +274,9 @@ class HithertoSession:
         self, conversation: Conversation, limit: int | None = None, **options: Unpack[_ItemsOptions]
     ) -> list[Payload]:
         """What the policy leaves."""
-        items = await conversation.items(wire=RESPONSES, policy=self.policy, model=self._model, limit=limit, **options)
+        items = await conversation._items(  # pyright: ignore[reportPrivateUsage] — sessions are part of Hitherto
+            policy=self.policy, model=self._model, limit=limit, framework=True, **options
+        )
         return list(map(unsealed, items))
 
     async def _replaced(
