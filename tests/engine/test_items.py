@@ -182,7 +182,7 @@ async def test_the_newest_are_the_end_of_them_all_in_every_format(
     assert [item for item in whole[-limit:] if item not in left_out] == newest
     assert all(codec(wire).read(item).answers for item in left_out)
     assert [
-        one for one in refusals(request(newest, wire), wire=wire) if "result" in one and "no result after" not in one
+        one for one in refusals(request(newest, wire), wire=wire) if "result" in one and "no result" not in one
     ] == []
 
 
