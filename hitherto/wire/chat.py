@@ -30,6 +30,9 @@ from hitherto.wire.neutral import (
     with_record,
 )
 
+_MOST_CALLS = 128
+"""Calls in a message, by the error of OpenAI ("array too long")."""
+
 
 class ChatFormat(BaseFormat):
     """The codec of OpenAI chat completions. Its framing is the cost of the start of the reply."""
@@ -203,9 +206,8 @@ def _part(part: Payload, of: str) -> Shown:
             return OtherPart(own(kind, of, CHAT))
 
 
-def _written(exchange: Exchange) -> list[Payload]:
+def _spoken(exchange: Exchange) -> list[Payload]:
     spoken: list[Payload] = []
-    maker: dict[str, int] = {}
     joinable = False
     for message in exchange.speakers:
         native = message.wire == CHAT
@@ -217,8 +219,20 @@ def _written(exchange: Exchange) -> list[Payload]:
         else:
             spoken.append(item)
             joinable = not native and "tool_calls" in item
-        maker.update(dict.fromkeys(message.calls, len(spoken) - 1))
+    answered = exchange.results or exchange.missing
+    return [part for item in spoken for part in _parted(item)] if answered else spoken
 
+
+def _calls(item: Payload) -> list[str]:
+    """The ids of the calls in an assistant's message."""
+    legacy = item.get("function_call")
+    made = [_legacy(legacy, "a function_call")] if legacy else []
+    return [*made, *(call["id"] for call in item.get("tool_calls") or ())]
+
+
+def _written(exchange: Exchange) -> list[Payload]:
+    spoken = _spoken(exchange)
+    maker = {call: at for at, item in enumerate(spoken) for call in _calls(item)}
     behind: list[list[Payload]] = [[] for _ in spoken]
     rest: list[Payload] = []
     after: list[Payload] = []
@@ -230,12 +244,26 @@ def _written(exchange: Exchange) -> list[Payload]:
             found = [(result.call_id, _result(result)) for result in says.results]
             more = _item(NeutralMessage(Role.USER, says.shown))
         for call, item in found:
-            (behind[maker[call]] if call in maker else rest).append(item)
+            if call in maker:
+                behind[maker[call]].append(_answering(item, spoken[maker[call]]))
+            else:
+                rest.append(item)
         after += [] if more is None else [more]
     for call in exchange.missing:
-        behind[maker[call]].append(_placeholder(call, spoken[maker[call]]))
+        missing = {"role": "tool", "tool_call_id": call, "content": NO_RESULT}
+        behind[maker[call]].append(_answering(missing, spoken[maker[call]]))
     answered = [item for speaker, results in zip(spoken, behind, strict=True) for item in (speaker, *results)]
     return [*answered, *rest, *after]
+
+
+def _parted(item: Payload) -> list[Payload]:
+    """The message, or where it makes more calls than the API takes in one, several."""
+    calls: list[Payload] = item.get("tool_calls") or []
+    parts = [calls[at : at + _MOST_CALLS] for at in range(0, len(calls), _MOST_CALLS)]
+    if len(parts) < 2:
+        return [item]
+    more: list[Payload] = [{"role": "assistant", "content": None, "tool_calls": part} for part in parts[1:]]
+    return [{**item, "tool_calls": parts[0]}, *more]
 
 
 def _item(says: NeutralMessage) -> Payload | None:
@@ -280,8 +308,9 @@ def _result(result: ToolResult) -> Payload:
     }
 
 
-def _placeholder(call: str, item: Payload) -> Payload:
-    legacy = item.get("function_call")
-    if legacy and call == _legacy(legacy, "a function_call"):
-        return {"role": "function", "name": legacy["name"], "content": NO_RESULT}
-    return {"role": "tool", "tool_call_id": call, "content": NO_RESULT}
+def _answering(result: Payload, speaker: Payload) -> Payload:
+    """The result of a call of this message, as a `function_call` has it if it is one."""
+    legacy = speaker.get("function_call")
+    if not legacy or result.get("tool_call_id") != _legacy(legacy, "a function_call"):
+        return result
+    return {"role": "function", "name": legacy["name"], "content": result["content"]}

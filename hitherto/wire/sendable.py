@@ -28,10 +28,23 @@ _LONGEST_TOOL: Final = {CHAT: 64, RESPONSES: 128, ANTHROPIC: 200}
 _LONGEST_SPEAKER: Final = 64
 _LONGEST_ITEM_ID: Final = 64
 
-_BEGINS: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
+_BEGINS: Final = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "web_search_call": "ws",
+}
 """How the ids of Responses' items begin."""
 
-_WITHOUT_NULLS: Final = {*_BEGINS, "custom_tool_call", "function_call_output", "custom_tool_call_output"}
+_WITHOUT_NULLS: Final = {
+    "message",
+    "reasoning",
+    "function_call",
+    "custom_tool_call",
+    "function_call_output",
+    "custom_tool_call_output",
+}
 """Responses' items of which no field must be there as null, but for `call_id`."""
 
 _PLAIN: Final = {"role", "content"}
@@ -278,6 +291,8 @@ def _chat(item: Payload) -> Payload | None:
     if isinstance(content := found.get("content"), list):
         parts = _without_empty(cast("list[Payload]", content), str)
         found["content"] = parts or ("" if found.get("role") != "assistant" else None)
+        if found.get("role") == "function":
+            found["content"] = "\n".join(str(part.get("text", "")) for part in parts)
     if isinstance(name := found.get("name"), str):
         own = _tool(name, CHAT) if found.get("role") == "function" else re.sub(r"[\s<|\\/>]", "_", name)
         found["name"] = own[:_LONGEST_SPEAKER]
@@ -333,7 +348,7 @@ def _responses(item: Payload) -> Payload | None:
         found.pop("status", None)
     elif kind == "message" and item.get("role") == "assistant" and isinstance(parts := item["content"], list):
         found["content"] = [_without_nulls(part) for part in cast("list[Payload]", parts)]
-    if isinstance(own := found.get("id"), str) and kind != "item_reference":
+    if isinstance(own := found.get("id"), str) and kind != "item_reference" and _call_key(item) != "id":
         begins = _BEGINS.get(kind, "")
         safe = re.sub("[^a-zA-Z0-9_-]", "_", own if own.startswith(begins) else f"{begins}_{own}")[:_LONGEST_ITEM_ID]
         found["id"] = safe
@@ -346,10 +361,9 @@ def _responses_shape(item: Payload) -> Payload | None:
     """What is mended for a framework too."""
     kind = _kind(item)
     found: Payload = dict(item)
-    if _call_key(found) == "id":
-        found["id"] = safe_id(item["id"], RESPONSES)
-    if isinstance(call := found.get("call_id"), str):
-        found["call_id"] = safe_id(call, RESPONSES)
+    if isinstance(call := found.get(key := _call_key(found)), str):
+        # The result of a local shell has the call's id for its own, of which the API takes fewer characters.
+        found[key] = safe_id(safe_id(call, ANTHROPIC) if kind.startswith("local_shell") else call, RESPONSES)
     match kind:
         case "function_call" | "custom_tool_call":
             found["name"] = _tool(item["name"], RESPONSES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Call, Conversation, Memory, assistant, system, tool_result, user, wire
-from hitherto.core.log.message import Message, Wire
+from hitherto.core.log.message import Kind, Message, Wire
 from hitherto.errors import BudgetExceeded
 from hitherto.policies import PRESETS
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from hitherto.testing.requests import refusals
 from hitherto.tokens import counter_for
-from hitherto.wire import codec as chat_codec
+from hitherto.wire import codec
 from tests.acceptance.dialogue import says_each
 from tests.conftest import SCOPE, SHARED
 from tests.engine.held import HeldCompactor
@@ -51,38 +51,68 @@ async def filled(chat: Conversation, said: list[Message]) -> list[str]:
     return waiting
 
 
+MODELS: dict[Wire, str] = {
+    "openai.chat": "gpt-5.2",
+    "openai.responses": "gpt-5.2",
+    "anthropic": "claude-opus-4-5",
+}
+
+
 def refused(context: Any, to: Wire) -> list[str]:
-    return refusals(context.request, wire=to, model="claude-opus-4-5" if to == "anthropic" else "gpt-5.2")
+    return refusals(context.request, wire=to, model=MODELS[to])
+
+
+some_logs = odd_logs() | st.tuples(odd_logs(), odd_logs()).map(lambda two: two[0] + two[1])
+
+
+def answered(request: Mapping[str, Any], to: Wire) -> dict[str, Any]:
+    """The request with a result for each call that it ends with: an agent that sends it without one appends them."""
+    key = "input" if to == "openai.responses" else "messages"
+    items: list[dict[str, Any]] = request[key]
+    last: list[Message] = []
+    while len(last) < len(items) and (one := items[-1 - len(last)]).get("role") not in ("user", "system"):
+        message = codec(to).read(one)
+        if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):
+            break
+        last.insert(0, message)
+    waiting = [call for message in last for call in message.calls]
+    return {**request, key: [*items[: len(items) - len(last)], *codec(to).write(last, unanswered=waiting)]}
 
 
 @lasting
 @few
 @given(
-    said=odd_logs() | st.tuples(odd_logs(), odd_logs()).map(lambda two: two[0] + two[1]),
+    said=some_logs,
     policy=st.sampled_from(sorted(PRESETS)),
     budget=st.integers(400, 3_000),
-    answers=st.booleans(),
+    asks=st.sampled_from(["nothing", "words", "result"]),
+    erased=st.integers(0, 4),
 )
 async def test_no_api_refuses_a_request(
-    memory: Memory, said: list[Message], policy: str, budget: int, answers: bool
+    memory: Memory, said: list[Message], policy: str, budget: int, asks: str, erased: int
 ) -> None:
+    """With the first messages erased, a log may begin with a tool's result."""
     chat = memory.conversation(f"c{next(_names)}", scope=SCOPE, policy=policy)
     waiting = await filled(chat, said)
+    if asks != "result":
+        await chat.erase(range(min(erased, len(await chat.messages()))))
     await memory.wait_for_digests()
-    incoming: Message = tool_result(waiting[-1], "") if answers and waiting else user("Go on.")
+    incoming: list[Message] = [] if asks == "nothing" else [user("Go on.")]
+    if asks == "result" and waiting:
+        incoming = [tool_result(waiting[-1], "")]
     for to in WIRES:
         try:
             context = await chat.context(incoming, wire=to, budget=budget)
         except BudgetExceeded:
             continue
-        assert refused(context, to) == []
+        assert refusals(answered(context.request, to), wire=to, model=MODELS[to]) == []
         assert context.tokens <= budget
 
 
 @lasting
 @few
 @given(
-    said=odd_logs() | st.tuples(odd_logs(), odd_logs()).map(lambda two: two[0] + two[1]),
+    said=some_logs,
     policy=st.sampled_from(sorted(PRESETS)),
     budget=st.integers(400, 3_000),
 )
@@ -97,8 +127,8 @@ async def test_no_template_refuses_a_request_with_neighbors_joined(
     except BudgetExceeded:
         return
     assert refusals(context.request, wire="openai.chat", alternate=True) == []
-    codec, counter = chat_codec("openai.chat"), counter_for("o200k_base")
-    assert context.tokens == codec.framing + sum(codec.tokens(item, counter) for item in context.messages)
+    chats, counter = codec("openai.chat"), counter_for("o200k_base")
+    assert context.tokens == chats.framing + sum(chats.tokens(item, counter) for item in context.messages)
     assert context.tokens <= budget
     assert (await chat.rebuild(context.manifest)).request == context.request
 

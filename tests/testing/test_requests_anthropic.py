@@ -81,6 +81,10 @@ REFUSED: list[Case] = [
         anthropic(tools=[{"name": "f" * 129, "input_schema": {"type": "object"}}]),
         "tools[0].name has 129 characters; at most 128 are accepted",
     ),
+    (
+        anthropic(tools=[{"name": "find", "input_schema": {"type": "object"}}] * 2),
+        "tools[1].name is the name of another tool",
+    ),
     # What is empty.
     ({"messages": []}, "messages is empty"),
     (anthropic({"role": "assistant", "content": ""}, HI), "messages[1].content is empty"),

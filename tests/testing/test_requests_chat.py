@@ -22,6 +22,8 @@ from tests.testing.requests import (
     text,
 )
 
+CALLS = [one for number in range(129) for one in call(f"c{number}")["tool_calls"]]
+
 ACCEPTED: list[Item] = [
     chat(model="gpt-5.2", stream=True, temperature=0.5),
     {"messages": [{"role": "developer", "content": "Be brief."}, HI, OK, HI, HI]},
@@ -84,6 +86,19 @@ REFUSED: list[Case] = [
     ),
     (chat(tools=[{"type": "function", "function": {"name": "f.g"}}]), f"tools[0].function.name is 'f.g'; {CHARACTERS}"),
     (chat({**HI, "name": ""}), "messages[1].name is empty"),
+    (
+        chat({**HI, "name": "Ada L"}),
+        "messages[1].name is 'Ada L'; no white space and none of < | \\ / > is accepted",
+    ),
+    (
+        chat(
+            {"role": "assistant", "content": None, "function_call": {"name": "f.g", "arguments": "[]"}},
+            {"role": "function", "name": "f.g", "content": "found"},
+        ),
+        f"messages[1].function_call.arguments is '[]'; servers that read arguments want a JSON object\n"
+        f"messages[1].function_call.name is 'f.g'; {CHARACTERS}\nmessages[2].name is 'f.g'; {CHARACTERS}",
+    ),
+    (chat(prompt_cache_key="k" * 65), "prompt_cache_key has 65 characters; at most 64 are accepted"),
     # What is empty.
     ({"messages": []}, "messages is an empty list"),
     (chat(tools=[]), "tools is an empty list"),
@@ -116,6 +131,14 @@ REFUSED: list[Case] = [
         "messages[1].tool_calls[1].id is the id of another call of the message",
     ),
     # Sizes.
+    (
+        chat({"role": "assistant", "tool_calls": CALLS}, *(result(one["id"]) for one in CALLS)),
+        "messages[1].tool_calls has 129 elements; at most 128 are accepted",
+    ),
+    (
+        chat(tools=[{"type": "function", "function": {"name": f"f{number}"}} for number in range(129)]),
+        "tools has 129 elements; at most 128 are accepted",
+    ),
     (
         chat({"role": "user", "content": "a" * 10485761}),
         "messages[1].content has 10485761 characters; at most 10485760 are accepted",

@@ -77,6 +77,14 @@ REFUSED: list[Case] = [
         responses(function_call(id="call_1"), function_output()),
         "input[1].id is 'call_1'; the id of a function_call begins with fc",
     ),
+    (
+        responses(
+            {"type": "custom_tool_call", "id": "fc_1", "call_id": "c1", "name": "sql", "input": ""},
+            {"type": "custom_tool_call_output", "call_id": "c1", "output": ""},
+        ),
+        "input[1].id is 'fc_1'; the id of a custom_tool_call begins with ctc",
+    ),
+    (responses(prompt_cache_key="k" * 65), "prompt_cache_key has 65 characters; at most 64 are accepted"),
     (responses(function_call(id="fc_1|a"), function_output()), f"input[1].id is 'fc_1|a'; {CHARACTERS}"),
     (responses(tools=[{"type": "function", "name": ""}]), "tools[0].name is empty"),
     # What is empty.

@@ -15,33 +15,68 @@ from hitherto.errors import InvalidMessage
 from hitherto.wire import codec
 from tests.wire.conversations import conversations
 from tests.wire.items import ODD_ARGUMENTS
+from tests.wire.kinds import KINDS
 
 NAMES = ["read file", "search.web", "größe", "n" * 200, "ok"]
-TEXTS = ["", " ", "\n", "\ud800", "half \udfff", "\0", "Yes."]
+TEXTS = ["", " ", "\n", "\ud800", "half \udfff", "\0", "Yes.", "Sure. \n"]
 IDS: list[Callable[[str], str]] = [
     lambda call: call,
     lambda call: f"call_{int(call[5:]) % 4}",
     lambda call: f"{call}_{'x' * 100}",
     lambda call: f"functions.search:{call[5:]}",
     lambda call: f"{call} é",
+    lambda call: f"{call}_{'x' * 2_000}",
 ]
 """What becomes of "call_7"."""
+
+
+OPENINGS: list[list[Payload]] = [
+    [{"role": "assistant", "content": "Hello. \n"}],
+    [{"role": "system", "content": text} for text in ("Be kind.", " ", "Be brief.")],
+]
+"""How a log may begin, in chat's items: with the assistant, with three system messages."""
 
 
 @st.composite
 def odd_logs(draw: st.DrawFn, *wires: str, turns: int = 6) -> list[Message]:
     """A log of `conversations`, with ids that are used again, long or of any characters, arguments that are no object,
-    empty texts, names of any characters, halves of characters, fields of answers, and answers that say nothing."""
+    empty texts, names of any characters, halves of characters, fields of answers, answers that say nothing, calls of
+    functions as chat once had them, and items of any kind twice. Some begin with the assistant or with three system
+    messages, and a few have nothing else."""
+    opening = draw(st.sampled_from([[], [], *OPENINGS]))
+    found = [codec(CHAT).read(item) for item in opening]
+    if opening and draw(st.integers(0, 7)) == 0:
+        return found
     conversation = draw(conversations(*wires, turns=turns))
+    odd = [one for item in conversation.items for one in draw(_ODD[conversation.wire](item))]
+    if conversation.wire == CHAT and draw(st.booleans()):
+        odd = _with_functions(odd)
+    for kind in draw(st.lists(st.sampled_from(KINDS[conversation.wire]), max_size=3)):
+        for _ in range(2):
+            at = draw(st.integers(0, len(odd)))
+            odd[at:at] = kind
     rename = draw(st.sampled_from(IDS))
-    items = json.loads(
-        re.sub(r'"(call_\d+)"', lambda found: json.dumps(rename(found[1])), json.dumps(conversation.items))
-    )
-    odd = [one for item in items for one in draw(_ODD[conversation.wire](item))]
-    found: list[Message] = []
+    odd = json.loads(re.sub(r'"(call_\d+)"', lambda one: json.dumps(rename(one[1])), json.dumps(odd)))
     for item in odd:
         with suppress(InvalidMessage):  # results of two calls with one id, together
             found.append(codec(conversation.wire).read(item))
+    return found
+
+
+def _with_functions(items: list[Payload]) -> list[Payload]:
+    """The same with single calls as `function_call`, which `function` answers by the name."""
+    names: dict[str, str] = {}
+    found: list[Payload] = []
+    for item in items:
+        calls = item.get("tool_calls", ())
+        if len(calls) == 1 and "function" in calls[0]:
+            names[calls[0]["id"]] = calls[0]["function"]["name"]
+            rest = {key: value for key, value in item.items() if key != "tool_calls"}
+            found.append({**rest, "function_call": calls[0]["function"]})
+        elif item.get("tool_call_id") in names:
+            found.append({"role": "function", "name": names[item["tool_call_id"]], "content": item["content"]})
+        else:
+            found.append(item)
     return found
 
 
@@ -52,7 +87,8 @@ def accepted(said: list[Message]) -> tuple[list[Message], list[str]]:
     kept: list[Message] = []
     waiting: dict[str, tuple[str, int]] = {}
     for at, message in enumerate(said):
-        kind = str(message.payload.get("type")).removesuffix("_output")
+        kind = str(message.payload.get("type")) if message.wire == RESPONSES else ""
+        kind = re.sub("(_call)?(_output)?$", "", kind)
         if {*message.answers} <= waiting.keys():
             makers = {waiting[call] for call in message.answers}
             if all(of == kind for of, _ in makers) and not (again and len(makers) > 1):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hitherto.core.log.message import CHAT, Kind, Payload, Role
 from hitherto.errors import InvalidMessage
+from hitherto.testing.requests import refusals
 from hitherto.wire import Call, ChatFormat, assistant, read, system, tool_result, user
 from tests.wire.items import COUNTER, PNG, names, texts, words
 from tests.wire.rules import assert_paired
@@ -174,6 +175,34 @@ def test_calls_that_were_items_become_one_message() -> None:
     items = [{"type": "function_call", "call_id": call, "name": "f", "arguments": "{}"} for call in ("a", "b")]
     (written,) = chat.write([read(item) for item in items])
     assert written == {"role": "assistant", "content": None, "tool_calls": [function("a", "f"), function("b", "f")]}
+
+
+def test_a_function_call_is_answered_by_its_name() -> None:
+    call = {"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": "{}"}}
+    asked = read(call)
+    answer = {"role": "function", "name": "add", "content": "4"}
+    assert chat.write([asked, tool_result(asked.calls[0], "4")]) == [call, answer]
+    assert chat.write([asked], unanswered=asked.calls) == [call, {**answer, "content": "[no result yet]"}]
+
+
+CALLS = [f"call_{number}" for number in range(300)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        [{"role": "assistant", "content": "I look.", "tool_calls": [function(one) for one in CALLS]}],
+        [{"type": "function_call", "call_id": one, "name": "add", "arguments": "{}"} for one in CALLS],
+    ],
+)
+def test_more_calls_than_the_api_takes_in_a_message_become_several(made: list[Payload]) -> None:
+    speakers = [read(item) for item in made]
+    written = chat.write([*speakers, *(tool_result(one, "3") for one in CALLS)])
+    assert refusals({"messages": written}, wire=CHAT) == []
+    assert [len(item["tool_calls"]) for item in written if item["role"] == "assistant"] == [128, 128, 44]
+    assert [item["tool_call_id"] for item in written if item["role"] == "tool"] == CALLS
+    (waiting,) = chat.write(speakers)
+    assert len(waiting["tool_calls"]) == 300, "their results go right after it"
 
 
 def test_a_failed_tool_is_named_where_there_is_no_field_for_it() -> None:

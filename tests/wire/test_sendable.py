@@ -11,6 +11,7 @@ from hypothesis import given
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload, Wire
 from hitherto.testing.requests import refusals
 from hitherto.wire import codec
+from hitherto.wire.sendable import safe_id
 from tests.wire.conversations import Conversation, conversations
 from tests.wire.items import ODD_ARGUMENTS
 
@@ -57,6 +58,22 @@ def output(words: str, **other: Any) -> Item:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words, **other}]}
 
 
+def searched(id: str) -> Item:
+    return {"type": "web_search_call", "id": id, "status": "completed", "action": {"type": "search", "query": "q"}}
+
+
+def custom(**other: Any) -> list[Item]:
+    made = {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": "ls", **other}
+    return [made, {"type": "custom_tool_call_output", "call_id": "c", "output": "found"}]
+
+
+def local_shell(id: str) -> list[Item]:
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    made = {"type": "local_shell_call", "id": "lsh_1", "call_id": id, "action": action, "status": "completed"}
+    return [made, {"type": "local_shell_call_output", "id": id, "output": "found"}]
+
+
+FUNCTION: Item = {"role": "assistant", "content": None, "function_call": {"name": "find", "arguments": "{}"}}
 THOUGHT: Item = {"type": "reasoning", "id": "rs_1", "summary": []}
 SIGNED: Item = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 
@@ -78,6 +95,15 @@ MENDED: list[tuple[Wire, list[Item], list[Item]]] = [
     (CHAT, [{**HI, "name": ""}], [HI]),
     (CHAT, [{**HI, "content": "half \ud83d"}], [{**HI, "content": "half \ufffd"}]),
     (CHAT, [call(CHAT, "c", index=0), result(CHAT, "c")], [call(CHAT, "c"), result(CHAT, "c")]),
+    (
+        CHAT,
+        [FUNCTION, {"role": "function", "name": "find", "content": [text("a"), text("b")]}],
+        [FUNCTION, {"role": "function", "name": "find", "content": "a\nb"}],
+    ),
+    (RESPONSES, custom(id="fc_1"), custom(id="ctc_fc_1")),
+    (RESPONSES, [searched("call_1")], [searched("ws_call_1")]),
+    (RESPONSES, local_shell(LONG), local_shell(safe_id(LONG, RESPONSES))),
+    (RESPONSES, local_shell("a b"), local_shell("a_20_b")),
     (RESPONSES, [output("Hi", parsed={"a": 1}, logprobs=None)], [output("Hi")]),
     (RESPONSES, [{**output("Hi"), "id": "__fake_id__"}], [{**output("Hi"), "id": "msg___fake_id__"}]),
     (RESPONSES, [{**THOUGHT, "status": None, "content": None}, output("Hi")], [THOUGHT, output("Hi")]),

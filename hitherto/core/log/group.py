@@ -33,16 +33,15 @@ class Group:
     @property
     def pending(self) -> set[str]:
         """The calls that may be sent without a result when nothing follows the group: those of its last response, if
-        none of the group's calls has a result yet, and no message of the response comes after them."""
+        no other response made any, none of the group's calls has a result yet, and no message of the response comes
+        after them."""
         if any(member.message.answers for member in self.members):
             return set()
         called = next((at for at, member in enumerate(self.members) if self.open & set(member.message.calls)), None)
         if any(member.message.kind is Kind.TEXT for member in self.members[called:]):
             return set()
         last = self.members[-1].message
-        if last.wire != RESPONSES:
-            return self.open & set(last.calls)
-        return self.open & {call for member in self.members for call in member.message.calls}
+        return self.open if last.wire == RESPONSES or self.open <= {*last.calls} else set()
 
 
 def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()) -> list[Group]:

@@ -50,9 +50,14 @@ def check(request: Mapping[str, Any], seals: Seals) -> Found:
     yield from _check_server_tools(turns)
     yield from _check_end(request, turns, version)
     yield from _check_marks(request, turns, version)
+    names: set[object] = set()
     for path, tool in objects(request.get("tools"), ("tools",)):
         # "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'"
         yield from check_name(tool.get("name"), (*path, "name"), longest=128)
+        if isinstance(tool.get("name"), str):
+            if tool["name"] in names:
+                yield (*path, "name"), "is the name of another tool"  # "tools: Tool names must be unique."
+            names.add(tool["name"])
 
 
 def _version(model: str | None) -> tuple[int, int] | None:

@@ -5,20 +5,28 @@ Sources: the errors of the API, quoted where a rule follows from one; the SDK's 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from hitherto.testing.requests.fields import (
     MOST_IMAGES,
     Found,
     Path,
     check_arguments,
+    check_cache_key,
     check_count,
     check_length,
     check_name,
     mapping,
     objects,
+    shown,
 )
+
+_MOST: Final = 128
+
+_NOT_IN_NAMES: Final = re.compile(r"[\s<|\\/>]")
+"""Source: "Expected a string that matches the pattern '^[^\\s<|\\\\/>]+$'"."""
 
 
 def check(request: Mapping[str, Any], *, alternate: bool) -> Found:
@@ -32,6 +40,8 @@ def check(request: Mapping[str, Any], *, alternate: bool) -> Found:
         images += sum(part.get("type") == "image_url" for _, part in objects(message.get("content"), ()))
     yield from _check_results(messages)
     yield from check_count(images, (), most=MOST_IMAGES)
+    yield from check_cache_key(request)
+    yield from _check_calls(request.get("tools"), ("tools",))
     for path, tool in objects(request.get("tools"), ("tools",)):
         for kind in ("function", "custom"):
             yield from check_name(mapping(tool.get(kind)).get("name"), (*path, kind, "name"), longest=64)
@@ -43,8 +53,12 @@ def _check_message(path: Path, message: Mapping[str, Any]) -> Found:
     for key in ("content", "tool_calls"):
         if message.get(key) == []:
             yield (*path, key), "is an empty list"  # "empty array. Expected an array with minimum length 1"
-    if "name" in message:
+    if message.get("role") == "function":
+        yield from check_name(message.get("name"), (*path, "name"), longest=64)
+    elif "name" in message:
         yield from check_length(message["name"], (*path, "name"), longest=64)
+        if isinstance(name := message["name"], str) and _NOT_IN_NAMES.search(name):
+            yield (*path, "name"), f"is {shown(name)}; no white space and none of < | \\ / > is accepted"
     if message.get("role") == "tool":
         yield from check_length(message.get("tool_call_id"), (*path, "tool_call_id"), longest=40)
     if message.get("role") != "assistant":
@@ -52,6 +66,11 @@ def _check_message(path: Path, message: Mapping[str, Any]) -> Found:
     if all(message.get(key) is None for key in ("content", "tool_calls", "function_call", "audio", "refusal")):
         # "Invalid value for 'content': expected a string, got null"
         yield (*path, "content"), "is missing, and the message has no tool_calls in place of it"
+    legacy = mapping(message.get("function_call"))
+    # "does not match '^[a-zA-Z0-9_-]{1,64}$' - 'messages.1.function_call.name'"
+    yield from check_name(legacy.get("name"), (*path, "function_call", "name"), longest=64)
+    yield from check_arguments(legacy.get("arguments"), (*path, "function_call", "arguments"))
+    yield from _check_calls(message.get("tool_calls"), (*path, "tool_calls"))
     ids: set[object] = set()
     for place, call in objects(message.get("tool_calls"), (*path, "tool_calls")):
         # "string too long. Expected a string with maximum length 40"
@@ -65,6 +84,12 @@ def _check_message(path: Path, message: Mapping[str, Any]) -> Found:
             # "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'"
             yield from check_name(called.get("name"), (*place, kind, "name"), longest=64)
             yield from check_arguments(called.get("arguments"), (*place, kind, "arguments"))
+
+
+def _check_calls(listed: object, path: Path) -> Found:
+    """Calls of a message, and tools: "array too long. Expected an array with maximum length 128"."""
+    if (count := len(objects(listed, path))) > _MOST:
+        yield path, f"has {count} elements; at most {_MOST} are accepted"
 
 
 def _check_results(messages: Sequence[tuple[Path, Mapping[str, Any]]]) -> Found:

@@ -117,6 +117,11 @@ def check_strings(request: Mapping[str, Any], wire: Wire) -> Found:
         yield (), f"has {size} bytes of text and pictures; at most {_LARGEST[wire]} are accepted"
 
 
+def check_cache_key(request: Mapping[str, Any]) -> Found:
+    """Of OpenAI's: "Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64"."""
+    yield from check_length(request.get("prompt_cache_key"), ("prompt_cache_key",), longest=64)
+
+
 def check_count(images: int, path: Path, *, most: int) -> Found:
     """How many pictures a request has."""
     if images > most:

@@ -15,6 +15,7 @@ from hitherto.testing.requests.fields import (
     Path,
     Seals,
     check_arguments,
+    check_cache_key,
     check_count,
     check_length,
     check_name,
@@ -31,7 +32,13 @@ _OUTPUTS: Final[Mapping[str, str]] = {
 }
 """Calls that the caller answers, and their results."""
 
-_PREFIXES: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
+_PREFIXES: Final = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "web_search_call": "ws",
+}
 """How ids of items begin: "Expected an ID that begins with 'rs'"."""
 
 
@@ -50,6 +57,7 @@ def check(request: Mapping[str, Any], seals: Seals) -> Found:
     yield from _check_results(items, continues=continues)
     yield from _check_reasoning(items)
     yield from check_count(images, (), most=MOST_IMAGES)
+    yield from check_cache_key(request)
     for path, tool in objects(request.get("tools"), ("tools",)):
         if tool.get("type") in ("function", "custom"):
             yield from check_name(tool.get("name"), (*path, "name"), longest=128)

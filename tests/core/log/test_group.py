@@ -108,6 +108,13 @@ def test_a_call_that_a_message_of_its_response_follows_needs_a_result() -> None:
     assert before.pending == set()
 
 
+def test_calls_of_two_responses_need_results() -> None:
+    """Anthropic has them in one message, so that nothing may be left open beside what is answered."""
+    uses = ({"type": "tool_use", "id": name, "name": "look", "input": {}} for name in ("a", "b"))
+    (both,) = groups(log(*({"role": "assistant", "content": [use]} for use in uses)))
+    assert (both.open, both.pending) == ({"a", "b"}, set())
+
+
 @given(gone=st.frozensets(st.integers(0, 11)))
 def test_what_was_retracted_between_does_not_part(gone: frozenset[int]) -> None:
     whole = log(*[THINKS] * 12)
