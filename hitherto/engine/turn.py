@@ -74,7 +74,7 @@ class Turn:
         """Who answers, as far as is known; what the API says counts."""
         self._key, self._partial = key, partial
         self._answer: list[Message] = []
-        self._appended = self._steps = 0
+        self._appended = self._steps = self._taken = 0
         """How many messages of the turn are in the log, the question's first; and in how many steps."""
         self._context: Context | None = None
         self._streaming: StreamedAnswer | None = None
@@ -248,6 +248,8 @@ class Turn:
             await uninterrupted(self._append())
 
     async def _append(self) -> None:
+        if self._broken and self._partial != "drop":
+            await self._append_results()
         answer = self._without_open_calls() if self._broken else self._answer
         name, whose = self._conversation, {"tenant": self._scope.tenant, "conversation": self._conversation}
         batch = self._pending(answer)
@@ -267,6 +269,14 @@ class Turn:
                 raise
             log.warning("Two turns of %s with one key were answered at once; the first is kept", name, **whose)
 
+    async def _append_results(self) -> None:
+        """Append the results that came, with their calls, as a step, though others still wait: what the tools have done
+        is not lost with the answer."""
+        end = max((at + 1 for at, one in enumerate(self._answer) if one.answers), default=0)
+        step = [*self._question, *self._answer[:end]][self._appended :]
+        if any(one.answers for one in step):
+            await self._append_step(step)
+
     async def _append_step(self, step: list[Message]) -> None:
         """Append the calls and results before the next request, with the question before the first."""
         key = None if self._key is None else step_key(self._key, self._steps)
@@ -285,7 +295,7 @@ class Turn:
         found = await self._retry(self._question, key)
         if found is None:
             return
-        self._answer, self._steps = list(found.messages), found.steps
+        self._answer, self._steps, self._taken = list(found.messages), found.steps, len(found.messages)
         self._appended = len(self._question) + len(self._answer) if self._answer else 0
         if found.result is not None:
             self._replayed, self._result = True, found.result
@@ -342,13 +352,13 @@ class Turn:
 
     def _open_calls(self) -> list[tuple[int, Call]]:
         """The calls without a result, each with the place of its message in the answer. Some models use an id again: a
-        result is that of the oldest call with its id."""
+        result is that of the oldest call with its id. One whose turn ended before waits no more."""
         found: list[tuple[int, Call]] = []
         for at, message in enumerate(self._answer):
             for answered in message.answers:
                 found.remove(next(one for one in found if one[1].id == answered))
             found += [(at, call) for call in self._codec.calls(message)]
-        return found
+        return [one for one in found if one[0] >= self._taken]
 
     def _break_off(self, text: str) -> None:
         """The answer is no more than this text."""
@@ -358,7 +368,8 @@ class Turn:
     def _without_open_calls(self) -> list[Message]:
         """The answer up to the first message that makes a call without a result, of which the words stay; reasoning
         that nothing follows goes too."""
-        at = next((at for at, _ in self._open_calls()), None)
+        begin = self._appended - len(self._question)
+        at = next((at for at, _ in self._open_calls() if at >= begin), None)
         kept = self._answer[:at]
         while kept and kept[-1].kind is Kind.REASONING:
             kept.pop()

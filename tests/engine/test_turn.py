@@ -684,6 +684,28 @@ async def test_two_calls_with_one_id(chat: Conversation, wire: Wire, answer: Any
         await turn.add("It is.")
 
 
+@pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
+async def test_a_result_stays_though_the_block_fails_before_the_others(
+    chat: Conversation, wire: Wire, answer: Any
+) -> None:
+    with pytest.raises(ConnectionError):
+        async with chat.turn("Is it?", wire=wire, key="k") as turn:
+            await turn.add(answer)
+            await turn.add(tool_result("c", "paid 77"))
+            raise ConnectionError
+    assert [one.message.text for one in await chat.messages()][-1] == "paid 77"
+    async with chat.turn("Is it?", wire=wire, key="k") as again:
+        assert again.calls == ()
+        sent = json.dumps(again.request)
+        assert ("paid 77" in sent, sent.count("no result yet")) == (True, 1)
+        assert refusals(again.request, wire=wire) == []
+        await again.add("It is.")
+    assert [one.message.text for one in await chat.messages()][-2:] == ["paid 77", "It is."]
+    async with chat.turn("And now?", wire=wire) as following:
+        assert refusals(following.request, wire=wire) == []
+        await following.add("It is still.")
+
+
 async def test_an_id_that_is_used_again(chat: Conversation) -> None:
     """Some servers begin with `call_0` at each step."""
     again = assistant(calls=[hitherto.Call(id="c", name="f")])
