@@ -33,7 +33,7 @@ from hitherto.wire.neutral import (
 )
 from hitherto.wire.sendable import arguments_of, safe_id
 
-LEFT_OUT = "[earlier messages left out]"
+NO_USER = "[no user message is shown before this]"
 """Opens a request whose first message would not be a user's."""
 
 TOOL_USE = 530
@@ -69,7 +69,7 @@ class AnthropicFormat(BaseFormat):
 
     def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None:
         begins = first is None or self.is_user(first)
-        return super().opening(first, system) if begins else {"role": "user", "content": LEFT_OUT}
+        return super().opening(first, system) if begins else {"role": "user", "content": NO_USER}
 
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
         return TOOL_USE + cost.structured(list(tools), counter) if tools else 0

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from hitherto.core.context.request import StablePart, WireFormat
 from hitherto.core.log.message import Payload
-from hitherto.wire.anthropic import LEFT_OUT
+from hitherto.wire.anthropic import NO_USER
 from hitherto.wire.chat import ChatFormat
 
 NO_ANSWER: Final = "[no answer]"
@@ -27,7 +27,7 @@ class JoiningChatFormat(ChatFormat):
 
     def opening(self, first: Payload | None, system: Sequence[str | Payload]) -> Payload | None:
         begins = first is None or self.is_user(first)
-        return super().opening(first, system) if begins else {"role": "user", "content": LEFT_OUT}
+        return super().opening(first, system) if begins else {"role": "user", "content": NO_USER}
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return False

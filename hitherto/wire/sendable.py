@@ -444,6 +444,8 @@ def _block(block: Payload) -> Payload:
     match block["type"]:
         case "text":
             found.pop("parsed_output", None)
+            if isinstance(cited := block.get("citations"), list):
+                found["citations"] = [_without(one, "file_id") for one in cast("list[Payload]", cited)]
         case "tool_use":
             found |= {"id": safe_id(block["id"], ANTHROPIC), "name": _tool(block["name"], ANTHROPIC)}
         case "tool_result":
@@ -457,6 +459,10 @@ def _block(block: Payload) -> Payload:
         case _:
             pass
     return found
+
+
+def _without(item: Payload, field: str) -> Payload:
+    return {key: value for key, value in item.items() if key != field}
 
 
 def _without_empty(parts: list[Payload], words: Callable[[str], str]) -> list[Payload]:

@@ -235,3 +235,17 @@ async def test_an_error_says_which_part_takes_how_much(memory: Memory) -> None:
     for part in ("instructions 6", "the system messages at its beginning 1", "the incoming message 1"):
         assert part in str(raised.value)
     await chat.context("more " * 100, budget=100 + raised.value.over_by, instructions="Be kind. " * 20)
+    await chat.append(assistant(calls=[Call(id=str(n), name="f") for n in range(20)]))
+    with pytest.raises(BudgetExceeded, match="the 20 incoming messages and the calls before it "):
+        await chat.context([tool_result(str(n), "found") for n in range(20)], budget=300)
+
+
+async def test_a_result_that_is_cut_leaves_room_for_the_first_message(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    await chat.append(
+        user(TASK), assistant("I begin."), user("Good, go on."), assistant(calls=[Call(id="c", name="f")])
+    )
+    for many in (300, 3_000):
+        made = await chat.context(tool_result("c", "river market window " * many), budget=2_500)
+        assert [one["content"] for one in made.messages if one["role"] == "user"] == [TASK, "Good, go on."], many
+        assert made.tokens <= 2_500

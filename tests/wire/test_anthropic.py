@@ -195,7 +195,7 @@ def test_an_image_that_this_api_cannot_take_is_named(url: str) -> None:
 
 
 def test_a_request_opens_with_a_user() -> None:
-    opening = {"role": "user", "content": "[earlier messages left out]"}
+    opening = {"role": "user", "content": "[no user message is shown before this]"}
     assert anthropic.opening({"role": "assistant", "content": "Four."}, []) == opening
     assert anthropic.opening(says("user", result("a")), []) == opening
     assert anthropic.opening({"role": "user", "content": "hello"}, []) is None

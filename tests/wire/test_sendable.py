@@ -16,6 +16,14 @@ from tests.wire.conversations import Conversation, conversations
 from tests.wire.items import ODD_ARGUMENTS
 
 Item = dict[str, Any]
+CITED: Item = {
+    "type": "char_location",
+    "cited_text": "Hi",
+    "document_index": 0,
+    "document_title": "A",
+    "start_char_index": 0,
+    "end_char_index": 2,
+}
 HI: Item = {"role": "user", "content": "Hi"}
 LONG = "call_" + "x" * 100
 
@@ -115,6 +123,7 @@ MENDED: list[tuple[Wire, list[Item], list[Item]]] = [
         [call(RESPONSES, "c"), result(RESPONSES, "c")],
     ),
     (ANTHROPIC, [said(text("Hi", parsed_output=None), id="msg_1", stop_reason="end_turn")], [said(text("Hi"))]),
+    (ANTHROPIC, [said(text("Hi", citations=[{**CITED, "file_id": None}]))], [said(text("Hi", citations=[CITED]))]),
     (ANTHROPIC, [said(text(" "), text("Hi"))], [said(text("Hi"))]),
     (ANTHROPIC, [said(), HI], [HI]),
     (ANTHROPIC, [{"role": "user", "content": " \n"}], [{"role": "user", "content": "[empty message]"}]),

@@ -444,13 +444,16 @@ class Fitting:
         raise self._over()
 
     def _cut_each(self, some: Sequence[Logged], least: int) -> Fitted | None:
-        """The context with the texts of `some` cut, to `least` tokens each at most; None where it does not fit."""
-        room = self.request.room
-        while some and self._shorten(some, least, room):
-            made = self._built(self.must, (), floor=_NOTHING_OLDER, most=self.request.room)
-            if made is not None:
-                return made
-            room -= FRAME
+        """The context with the texts of `some` cut, to `least` tokens each at most, beside the first user message where
+        both fit; None where they do not fit by themselves either."""
+        takes = self._takes(_Beside.BEGINNING, ())
+        for parts, beside in (((_Beside.BEGINNING,), takes), ((), 0)):
+            room = self.request.room - (beside or 0)
+            while beside is not None and some and self._shorten(some, least, room):
+                made = self._built(self.must, parts, floor=_NOTHING_OLDER, most=self.request.room)
+                if made is not None:
+                    return made
+                room -= FRAME
         return None
 
     def _shorten(self, some: Sequence[Logged], least: int, room: int) -> bool:
@@ -478,7 +481,7 @@ class Fitting:
             "instructions": fixed["instructions"],
             "tools": fixed["tools"],
             "the system messages at its beginning": self._groups.cost(self.leading),
-            "the incoming message" if request.incoming else "the newest message": self._groups.cost(self.newest),
+            self._newest_named: self._groups.cost(self.newest),
             "what the user said in this turn": self._groups.cost([one for one in self.asked if one not in self.newest]),
         }
         needed = fixed["framing"] + sum(takes.values()) + self._opening()
@@ -490,3 +493,13 @@ class Fitting:
             f"{reserve}: {listed}; raise the budget by at least {by}, or send less",
             over_by=by,
         )
+
+    @property
+    def _newest_named(self) -> str:
+        """What the newest messages are, for an error."""
+        incoming = len(self.request.incoming)
+        if not incoming:
+            return "the newest message"
+        name = "the incoming message" if incoming == 1 else f"the {incoming:,} incoming messages"
+        calls = any(one.seq < self.head.next_seq for group in self.newest for one in group.members)
+        return f"{name} and the calls before it" if calls else name
