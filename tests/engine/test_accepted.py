@@ -23,7 +23,7 @@ from hitherto.wire import codec
 from tests.acceptance.dialogue import says_each
 from tests.conftest import SCOPE, SHARED
 from tests.engine.held import HeldCompactor
-from tests.lengths import examples, lasting
+from tests.lengths import at_length, examples, lasting
 from tests.memories import open_on
 from tests.wire.conversations import WIRES
 from tests.wire.odd import accepted, odd_logs
@@ -184,6 +184,20 @@ async def test_public_transcripts(memory: Memory, to: Wire) -> None:
         await other.append(*(wire.read(item, wire=to) for item in context.messages))
         back = await other.context("And now?", budget=100_000)
         assert refused(back, "openai.chat") == []
+
+
+@pytest.mark.parametrize("budget", [2_500, 4_000])
+async def test_public_transcripts_that_are_cut(memory: Memory, budget: int) -> None:
+    path = SHARED / "data" / "agents" / "airline.json"
+    if not path.exists():
+        pytest.skip("needs ../shared/data/agents beside the project")
+    for transcript in json.loads(path.read_text())[:: 1 if at_length() else 3]:
+        chat = memory.conversation(f"c{next(_names)}", scope=SCOPE, policy="balanced")
+        await chat.append(*(wire.read(item, wire="openai.chat") for item in transcript))
+        for to in WIRES:
+            context = await chat.context("And now?", wire=to, budget=budget)
+            assert refused(context, to) == []
+            assert context.tokens <= budget
 
 
 THOUGHT: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}

@@ -688,11 +688,7 @@ async def test_two_calls_with_one_id(chat: Conversation, wire: Wire, answer: Any
 async def test_a_result_stays_though_the_block_fails_before_the_others(
     chat: Conversation, wire: Wire, answer: Any
 ) -> None:
-    with pytest.raises(ConnectionError):
-        async with chat.turn("Is it?", wire=wire, key="k") as turn:
-            await turn.add(answer)
-            await turn.add(tool_result("c", "paid 77"))
-            raise ConnectionError
+    await failed(chat.turn("Is it?", wire=wire, key="k"), answer, tool_result("c", "paid 77"))
     assert [one.message.text for one in await chat.messages()][-1] == "paid 77"
     async with chat.turn("Is it?", wire=wire, key="k") as again:
         assert again.calls == ()

@@ -228,7 +228,6 @@ class _Answers:
 
     def __call__(self, body: Item) -> Answer:
         self.refused += refusals(body, wire="openai.responses")
-        made = sum(one.get("call_id") == "call_0" and "output" in one for one in body["input"])
         called: Item = {"type": "function_call", "id": "fc_9", "call_id": "call_9", "name": "look", "arguments": "{}"}
         words: Item = {"type": "output_text", "text": "Lisbon.", "annotations": []}
         spoken: Item = {"type": "message", "id": "msg_9", "role": "assistant", "content": [words]}
