@@ -68,8 +68,8 @@ def test_what_the_api_would_refuse_is_mended(room: int) -> None:
 
 
 def test_what_goes_first() -> None:
-    """As in a context: what came before the question, then older calls since, then how it began, then the newest
-    results are cut."""
+    """As in a context: what came before the question, then older calls since, then the newest results are cut, then how
+    it began goes."""
     long = "word " * 200
     rules, before = {"role": "system", "content": "The digest."}, [asks("To begin with."), asks(long), answers(long)]
     loop = [*called("1"), gave("1", long), *called("2"), gave("2", long)]
@@ -80,10 +80,10 @@ def test_what_goes_first() -> None:
     assert fit_items(items, within(size(items) - 1)) == [*first, *loop, *newest]
     assert fit_items(items, within(size([*first, *loop, *newest]) - 1)) == [*first, *loop[2:], *newest]
     assert fit_items(items, within(size([*first, *loop[2:], *newest]) - 1)) == [*first, *newest]
-    assert fit_items(items, within(size([*first, *newest]) - 1)) == [rules, asks("And now?"), *newest]
-    *left, cut, short = fit_items(items, within(size([rules, asks("And now?"), *newest]) - 1))
-    assert [*left, short] == [rules, asks("And now?"), *newest[:2], newest[3]]
-    assert "characters left out" in cut["output"]
+    for room, stays in ((size([*first, *newest]) - 1, first), (140, [rules, asks("And now?")])):
+        *left, cut, short = fit_items(items, within(room))
+        assert [*left, short] == [*stays, *newest[:2], newest[3]], room
+        assert "characters left out" in cut["output"]
 
 
 def test_the_newest_results_are_cut_and_say_so() -> None:
