@@ -68,8 +68,8 @@ def test_what_the_api_would_refuse_is_mended(room: int) -> None:
 
 
 def test_what_goes_first() -> None:
-    """As in a context: what came before the question, then older calls since, then the newest results are cut, then how
-    it began goes."""
+    """As in a context: what came before the question, then older calls since, then how it began, unless the newest
+    results are cut anyway."""
     long = "word " * 200
     rules, before = {"role": "system", "content": "The digest."}, [asks("To begin with."), asks(long), answers(long)]
     loop = [*called("1"), gave("1", long), *called("2"), gave("2", long)]
@@ -80,7 +80,9 @@ def test_what_goes_first() -> None:
     assert fit_items(items, within(size(items) - 1)) == [*first, *loop, *newest]
     assert fit_items(items, within(size([*first, *loop, *newest]) - 1)) == [*first, *loop[2:], *newest]
     assert fit_items(items, within(size([*first, *loop[2:], *newest]) - 1)) == [*first, *newest]
-    for room, stays in ((size([*first, *newest]) - 1, first), (140, [rules, asks("And now?")])):
+    assert fit_items(items, within(size([*first, *newest]) - 1)) == [rules, asks("And now?"), *newest]
+    whole = size([rules, asks("And now?"), *newest])
+    for room, stays in ((whole - 1, first), (140, [rules, asks("And now?")])):
         *left, cut, short = fit_items(items, within(room))
         assert [*left, short] == [*stays, *newest[:2], newest[3]], room
         assert "characters left out" in cut["output"]

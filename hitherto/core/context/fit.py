@@ -5,8 +5,8 @@ In the order of importance: instructions and tools; the system messages with whi
 which the incoming messages end with if there are any; what the user said in the turn that is not finished; the
 conversation's first user message; memory of an earlier conversation; the digest; facts; then older messages, the newest
 first. Where not even what comes first fits, the results of tools in the newest group are cut in the middle, then what
-the assistant wrote in it, then what the user said before it, then all further; the first user message goes where they
-would be cut below their part.
+the assistant wrote in it, then what the user said before it, then all further. What is cut leaves room for the first
+user message.
 """
 
 from __future__ import annotations
