@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
 
 from hitherto.core.context.request import StreamedAnswer
-from hitherto.core.log.message import Call, Kind, Message, Payload, Role, Wire, plain_message
+from hitherto.core.log.message import Call, Message, Payload, Role, Wire, plain_message
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
 from hitherto.core.scope import Scope
@@ -109,7 +109,7 @@ class Turn:
         """Whether the answer is there: the model's last message calls no tool, its stream broke off, or the turn's key
         was answered before."""
         last = self._answer[-1] if self._answer else None
-        said = last is not None and last.role is Role.ASSISTANT and last.kind is not Kind.REASONING
+        said = last is not None and last.role is Role.ASSISTANT and not last.goes_on
         return self._replayed or self._broken or (said and not self.calls)
 
     @property
@@ -125,7 +125,7 @@ class Turn:
     @property
     def text(self) -> str:
         """What the assistant's last message says, without its calls and its reasoning; "" before there is one."""
-        said = [one for one in self._answer if one.role is Role.ASSISTANT and one.kind is not Kind.REASONING]
+        said = [one for one in self._answer if one.role is Role.ASSISTANT and not one.goes_on]
         return self._codec.spoken(said[-1]) if said else ""
 
     @property
@@ -306,7 +306,7 @@ class Turn:
 
     async def _go_on(self) -> None:
         """Make the next request if one is due: nothing waits for a result, and the answer is not there."""
-        if self._answer and self._answer[-1].kind is Kind.REASONING:
+        if self._answer and self._answer[-1].goes_on:
             return  # what it belongs to is still to come
         self._context = None
         if self.done or self.calls:
@@ -371,7 +371,7 @@ class Turn:
         begin = self._appended - len(self._question)
         at = next((at for at, _ in self._open_calls() if at >= begin), None)
         kept = self._answer[:at]
-        while kept and kept[-1].kind is Kind.REASONING:
+        while kept and kept[-1].goes_on:
             kept.pop()
         words = "" if at is None else self._codec.spoken(self._answer[at])
         return [*kept, plain_message(Role.ASSISTANT, words)] if words else kept

@@ -27,7 +27,7 @@ def responses_answer(response: Mapping[str, Any]) -> list[Payload] | None:
         return None
     items = [_filled(item) for item in cast("list[Payload]", output)]
     ended = response.get("status", "completed") in ("completed", "incomplete")
-    if ended and all(item.get("type") == "reasoning" for item in items):
+    if ended and not any(item.get("type") == "message" or "call_id" in item for item in items):
         items.append({"type": "message", "role": "assistant", "content": []})
     return items
 

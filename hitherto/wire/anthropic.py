@@ -13,10 +13,12 @@ from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import EMPTY, AnthropicStream, anthropic_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import content, identifier, mapping, own, shown, text
+from hitherto.wire.fields import content, identifier, mapping, own, shown, text, words_of
 from hitherto.wire.neutral import (
     NO_RESULT,
     CompactionItem,
+    File,
+    Hosted,
     Image,
     NeutralMessage,
     OtherPart,
@@ -26,9 +28,11 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    converted,
     readable,
     reads,
-    said,
+    record_of,
+    sources,
     with_record,
 )
 from hitherto.wire.sendable import arguments_of, safe_id
@@ -42,6 +46,9 @@ tool use system prompt token counts: 530 for Claude 3 Opus; the Claude 4 models 
 
 _MOST_BREAKPOINTS = 4
 """What the API takes in a request (Anthropic, "Prompt caching")."""
+
+_BOOKKEEPING = {"fallback", "tool_addition", "tool_removal", "mcp_tool_listing"}
+"""Blocks that say nothing in a conversation."""
 
 _MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -133,7 +140,9 @@ def _said(item: Payload) -> NeutralMessage:
     if isinstance(value, str):
         parts: tuple[Part, ...] = (Text(value),)
     else:
-        parts = tuple(_from_user(block, of) if role == "user" else _from_model(block, of) for block in value)
+        read = _from_user if role == "user" else _from_model
+        both = [one for block in value for one in (read(block, of), sources(block.get("citations")))]
+        parts = tuple(one for one in both if one is not None)
     return NeutralMessage(Role(role), parts)
 
 
@@ -162,9 +171,23 @@ def _from_model(block: Payload, of: str) -> Part:
             return CompactionItem(summary if isinstance(summary, str) else "")
         case "text" | "image" | "document":
             return _shown(block, of)
+        case "redacted_thinking":
+            return Reasoning("")
         case _:
-            # Redacted thinking, and tools that run at the provider: no other API accepts them.
-            return Reasoning("" if kind == "redacted_thinking" else f"[{own(kind, of, ANTHROPIC)}]")
+            return _further(block, kind, of)
+
+
+def _further(block: Payload, kind: str, of: str) -> Part:
+    """What only this API has in an answer."""
+    match kind:
+        case "server_tool_use" | "mcp_tool_use":
+            return Hosted(words_of(block.get("name")) or kind, cost.compact(block.get("input") or {}))
+        case _ if kind.endswith("_tool_result"):
+            return Hosted(kind.removesuffix("_tool_result"), None, words_of(block.get("content")))
+        case _ if kind in _BOOKKEEPING:
+            return Reasoning(f"[{kind}]")
+        case _:
+            return OtherPart(own(kind, of, ANTHROPIC), words_of(block))
 
 
 def _shown(block: Payload, of: str) -> Shown:
@@ -175,11 +198,26 @@ def _shown(block: Payload, of: str) -> Shown:
         case "image":
             return _read_image(block, f"an image block of {of}")
         case "document":
-            source = mapping(block, "source", f"a document block of {of}")
-            plain = source.get("data") if source.get("type") == "text" else None
-            return Text(plain) if isinstance(plain, str) else OtherPart("document")
+            return _document(block, mapping(block, "source", f"a document block of {of}"))
+        case "search_result":
+            return Text(words_of(block))
         case _:
-            return OtherPart(own(kind, of, ANTHROPIC))
+            return OtherPart(own(kind, of, ANTHROPIC), words_of(block))
+
+
+def _document(block: Payload, source: Payload) -> Shown:
+    title = words_of([block.get("title"), block.get("context")])
+    match source.get("type"):
+        case "text" if isinstance(source.get("data"), str):
+            return Text("\n".join(filter(None, (title, source["data"]))))
+        case "content":
+            return Text("\n".join(filter(None, (title, words_of(source.get("content"))))))
+        case "base64" if isinstance(source.get("data"), str):
+            return File(f"data:{source.get('media_type')};base64,{source['data']}", title)
+        case "url" if isinstance(source.get("url"), str):
+            return File(source["url"], title)
+        case _:
+            return OtherPart("document", title)
 
 
 def _read_image(block: Payload, of: str) -> Shown:
@@ -206,10 +244,17 @@ def _read_result(block: Payload, of: str) -> ToolResult:
 def _written(exchange: Exchange) -> list[Payload]:
     spoken: list[Payload] = []
     ids: dict[str, str] = {}
+    after: list[Payload] = []
     first_calls: int | None = None
     for message in exchange.speakers:
         native = message.wire == ANTHROPIC
-        item = message.payload if native else _item(said(message))
+        says = None if native else converted(message)
+        if says is not None and (record := record_of(says)):
+            if first_calls is None:
+                spoken.append({"role": "user", "content": record})
+            else:
+                after.append(_text(record))
+        item = message.payload if says is None else _item(says)
         if item is None:
             continue
         ids |= {call: call if native else safe_id(call, ANTHROPIC) for call in message.calls}
@@ -222,13 +267,12 @@ def _written(exchange: Exchange) -> list[Payload]:
     if not exchange.missing and [message.wire for message in exchange.results] == [ANTHROPIC]:
         return [*spoken, exchange.results[0].payload]
     results: list[Payload] = []
-    after: list[Payload] = []
     for message in exchange.results:
         if message.wire == ANTHROPIC:
             for block in _blocks(message.payload):
                 (results if block["type"] == "tool_result" else after).append(block)
         else:
-            says = said(message)
+            says = converted(message)
             results += (
                 _result(result, ids.get(result.call_id) or safe_id(result.call_id, ANTHROPIC))
                 for result in says.results
@@ -265,8 +309,33 @@ def _item(says: NeutralMessage) -> Payload | None:
 
 def _filled(parts: Sequence[Shown]) -> list[Payload]:
     """`parts` as blocks, without the texts of white space that this API refuses."""
-    blocks = [_image(part) if isinstance(part, Image) else _text(readable(part)) for part in parts]
+    blocks = [_written_part(part) for part in parts]
     return [block for block in blocks if block["type"] != "text" or block["text"].strip()]
+
+
+def _written_part(part: Shown) -> Payload:
+    match part:
+        case Image():
+            return _image(part)
+        case File():
+            return _file(part)
+        case _:
+            return _text(readable(part))
+
+
+def _file(file: File) -> Payload:
+    """A PDF, or the address of one; the API takes no other file."""
+    title = {"title": file.name} if file.name else {}
+    if file.url.startswith("http"):
+        return {"type": "document", "source": {"type": "url", "url": file.url}, **title}
+    head, _, data = file.url.partition(",")
+    if head.startswith("data:application/pdf") and head.endswith(";base64"):
+        return {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": data},
+            **title,
+        }
+    return _text(readable(file))
 
 
 def _text(words: str) -> Payload:

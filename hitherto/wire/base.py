@@ -12,7 +12,7 @@ from hitherto.core.log.message import Call, Kind, Message, Payload
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
 from hitherto.wire.media import within_limits
-from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken
+from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken, voices
 from hitherto.wire.redaction import Replace, redacted
 from hitherto.wire.sealed import is_sealed, opened
 from hitherto.wire.sendable import Used, are_paired, distinct, is_plain_message, newest, sendable
@@ -84,6 +84,9 @@ class BaseFormat:
 
     def spoken(self, message: Message) -> str:
         return spoken(message)
+
+    def voices(self, message: Message) -> list[tuple[str, str]]:
+        return voices(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return model is not None and takes_cache_breakpoints(model)

@@ -13,9 +13,10 @@ from hitherto.wire import breakpoints
 from hitherto.wire.answers import ChatStream, chat_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import content, identifier, mapping, objects, own, shown, text
+from hitherto.wire.fields import content, identifier, mapping, objects, own, shown, text, words_of
 from hitherto.wire.neutral import (
     NO_RESULT,
+    File,
     Image,
     NeutralMessage,
     OtherPart,
@@ -24,9 +25,11 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    converted,
     readable,
     reads,
-    said,
+    record_of,
+    sources,
     with_record,
 )
 
@@ -130,11 +133,11 @@ def _said(item: Payload) -> NeutralMessage:
     of = f"a chat {role} message"
     match role:
         case "system" | "developer":
-            return NeutralMessage(Role.SYSTEM, _parts(item, of))
+            return NeutralMessage(Role.SYSTEM, _parts(item, of), _name(item))
         case "user":
-            return NeutralMessage(Role.USER, _parts(item, of))
+            return NeutralMessage(Role.USER, _parts(item, of), _name(item))
         case "assistant":
-            return NeutralMessage(Role.ASSISTANT, _assistant(item, of))
+            return NeutralMessage(Role.ASSISTANT, _assistant(item, of), _name(item))
         case "tool":
             return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, "tool_call_id", of), _parts(item, of)),))
         case "function":
@@ -147,6 +150,11 @@ def _said(item: Payload) -> NeutralMessage:
             )
 
 
+def _name(item: Payload) -> str:
+    name = item.get("name")
+    return name if isinstance(name, str) else ""
+
+
 def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
     parts: list[Part] = []
     if item.get("content") is not None:
@@ -154,7 +162,11 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
     if item.get("refusal") is not None:
         parts.append(Text(text(item, "refusal", of)))
     if item.get("audio") is not None:
-        parts.append(OtherPart("audio"))
+        audio = item["audio"]
+        spoken = audio.get("transcript") if isinstance(audio, dict) else None
+        parts.append(Text(spoken) if isinstance(spoken, str) and spoken.strip() else OtherPart("audio"))
+    if (cited := sources(item.get("annotations"))) is not None:
+        parts.append(cited)
     if item.get("tool_calls") is not None:
         parts += (_read_call(call) for call in objects(item, "tool_calls", of))
     if item.get("function_call") is not None:
@@ -200,18 +212,28 @@ def _part(part: Payload, of: str) -> Shown:
                 return Image(image)
             image = mapping(part, "image_url", f"an image_url part of {of}")
             return Image(text(image, "url", f"an image_url part of {of}"), image.get("detail"))
+        case "file":
+            file = part.get("file")
+            fields = cast("Payload", file) if isinstance(file, dict) else {}
+            url, name = fields.get("file_data"), words_of(fields.get("filename"))
+            return File(url, name) if isinstance(url, str) else OtherPart("file", name)
         case "input_audio":
             return OtherPart("audio")
         case _:
-            return OtherPart(own(kind, of, CHAT))
+            return OtherPart(own(kind, of, CHAT), words_of(part))
 
 
-def _spoken(exchange: Exchange) -> list[Payload]:
+def _spoken(exchange: Exchange, after: list[Payload]) -> list[Payload]:
+    """What the speakers say; records that may not stand between calls and their results go into `after`."""
     spoken: list[Payload] = []
     joinable = False
     for message in exchange.speakers:
         native = message.wire == CHAT
-        item = message.payload if native else _item(said(message))
+        says = None if native else converted(message)
+        if says is not None and (record := record_of(says)):
+            (after if any(map(_calls, spoken)) else spoken).append({"role": "user", "content": record})
+            joinable = False
+        item = message.payload if says is None else _item(says)
         if item is None:
             continue
         if joinable and not native and item.get("content") is None:
@@ -231,24 +253,25 @@ def _calls(item: Payload) -> list[str]:
 
 
 def _written(exchange: Exchange) -> list[Payload]:
-    spoken = _spoken(exchange)
+    after: list[Payload] = []
+    spoken = _spoken(exchange, after)
     maker = {call: at for at, item in enumerate(spoken) for call in _calls(item)}
     behind: list[list[Payload]] = [[] for _ in spoken]
     rest: list[Payload] = []
-    after: list[Payload] = []
     for message in exchange.results:
-        if message.wire == CHAT:
-            found, more = [(message.answers[0], message.payload)], None
+        more: list[Payload | None] = []
+        if message.wire == CHAT and not _has_media(message.payload):
+            found = [(message.answers[0], message.payload)]
         else:
-            says = said(message)
+            says = converted(message)
             found = [(result.call_id, _result(result)) for result in says.results]
-            more = _item(NeutralMessage(Role.USER, says.shown))
+            more = [*map(_seen, says.results), _item(NeutralMessage(Role.USER, says.shown))]
         for call, item in found:
             if call in maker:
                 behind[maker[call]].append(_answering(item, spoken[maker[call]]))
             else:
                 rest.append(item)
-        after += [] if more is None else [more]
+        after += [item for item in more if item is not None]
     for call in exchange.missing:
         missing = {"role": "tool", "tool_call_id": call, "content": NO_RESULT}
         behind[maker[call]].append(_answering(missing, spoken[maker[call]]))
@@ -274,14 +297,37 @@ def _item(says: NeutralMessage) -> Payload | None:
         return None
     item: Payload = {
         "role": says.role.value,
-        "content": _content(parts, images=says.role is Role.USER) if parts else None,
+        "content": _content(parts, media=says.role is Role.USER) if parts else None,
     }
     return {**item, "tool_calls": calls} if calls else item
 
 
-def _content(parts: Sequence[Shown], *, images: bool) -> str | list[Payload]:
-    written = [_image(part) if images and isinstance(part, Image) else _text(readable(part)) for part in parts]
+def _has_media(item: Payload) -> bool:
+    """Whether a result has what only a user's message can have."""
+    parts = item.get("content")
+    return isinstance(parts, list) and any(part["type"] != "text" for part in cast("list[Payload]", parts))
+
+
+def _seen(result: ToolResult) -> Payload | None:
+    """The pictures and files of a result, which only a user's message can have."""
+    media = [_medium(part) for part in result.parts if isinstance(part, Image | File)]
+    shown = [part for part in media if part["type"] != "text"]
+    return {"role": "user", "content": [_text("[a tool gave this, not the user]"), *shown]} if shown else None
+
+
+def _content(parts: Sequence[Shown], *, media: bool) -> str | list[Payload]:
+    written = [_medium(part) if media else _text(readable(part)) for part in parts]
     return written[0]["text"] if len(written) == 1 and "text" in written[0] else written
+
+
+def _medium(part: Shown) -> Payload:
+    match part:
+        case Image():
+            return _image(part)
+        case File(url, name) if url.startswith("data:"):
+            return {"type": "file", "file": {"filename": name or "file", "file_data": url}}
+        case _:
+            return _text(readable(part))
 
 
 def _text(words: str) -> Payload:
@@ -304,7 +350,7 @@ def _result(result: ToolResult) -> Payload:
     return {
         "role": "tool",
         "tool_call_id": result.call_id,
-        "content": _content(parts, images=False) if parts else "",
+        "content": _content(parts, media=False) if parts else "",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -107,6 +108,41 @@ def content(item: Payload, of: str, key: str = "content") -> str | list[Payload]
     for part in parts:
         text(part, "type", f"a part of {of}")
     return parts
+
+
+def words_of(value: object) -> str:
+    """What there is to read in a JSON value: its texts, in their order, a line each, without ids, types, keys and
+    encoded data."""
+    found: list[str] = []
+    todo = [value]
+    while todo:
+        match todo.pop():
+            case str(words) if words.strip() and not _is_data(words):
+                found.append(words)
+            case dict() as inner:
+                fields = cast("Payload", inner)
+                todo += [one for key, one in reversed(fields.items()) if key not in _TECHNICAL]
+            case list() as listed:
+                todo += reversed(cast("list[object]", listed))
+            case _:
+                pass
+    return "\n".join(dict.fromkeys(found))
+
+
+def _is_data(words: str) -> bool:
+    """Whether a text is encoded: nobody writes a word of this length."""
+    return words.startswith("data:") or (len(words) > _LONGEST_WORD and _DATA.fullmatch(words) is not None)
+
+
+_LONGEST_WORD = 200
+_DATA = re.compile(r"[A-Za-z0-9+/=_-]+")
+
+_TECHNICAL = {
+    *("type", "id", "call_id", "tool_use_id", "file_id", "container_id", "approval_request_id", "vector_store_id"),
+    *("status", "role", "caller", "cache_control", "prompt_cache_breakpoint", "logprobs", "detail", "media_type"),
+    *("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "fingerprint", "attributes"),
+}
+"""Fields whose texts nobody reads."""
 
 
 def own(kind: str, of: str, wire: str) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
 from hitherto.core.plain_text import RECORD, fenced, statements
 from hitherto.errors import InvalidInput, InvalidMessage
-from hitherto.wire.fields import item_of, shown
+from hitherto.wire.fields import item_of, shown, words_of
 
 NO_RESULT = "[no result yet]"
 """Stands in for the result of a call that has none."""
@@ -53,27 +53,50 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """`url` is an address or a data: URL with the file itself."""
+
+    url: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OtherPart:
-    """A part that only some APIs have: a sound, a file, an image stored at the provider. Others get `[label]`."""
+    """A part that only some APIs have: a sound, an image or a file stored at the provider, sources. Others get
+    `[label]`, with the `words` that there are of it."""
 
     label: str
+    words: str = ""
+
+
+Shown = Text | Image | File | OtherPart
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     call_id: str
-    parts: tuple[Text | Image | OtherPart, ...]
+    parts: tuple[Shown, ...]
     is_error: bool = False
 
     @property
-    def parts_with_error_mark(self) -> tuple[Text | Image | OtherPart, ...]:
+    def parts_with_error_mark(self) -> tuple[Shown, ...]:
         """The parts for a format without an error flag: if the tool failed, they say so."""
         return marked("[error]", self.parts) if self.is_error else self.parts
 
 
 @dataclass(frozen=True, slots=True)
+class Hosted:
+    """A tool that ran at the provider: what it was called with (None where that stands elsewhere), and what it gave.
+    Other formats get it as a record."""
+
+    name: str
+    arguments: str | None
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What only the API it came from accepts: thinking, its encrypted form, a tool that ran at the provider.
+    """What only the API it came from accepts: thinking, its encrypted form, items of its bookkeeping.
 
     Other formats leave it out. `text` is the readable part of it.
     """
@@ -88,16 +111,17 @@ class CompactionItem:
     text: str
 
 
-Shown = Text | Image | OtherPart
-Part = Shown | ToolCall | ToolResult | Reasoning | CompactionItem
+Part = Shown | ToolCall | ToolResult | Hosted | Reasoning | CompactionItem
 
 
 @dataclass(frozen=True, slots=True)
 class NeutralMessage:
-    """One item: who says what. Its results answer calls; everything else is said by `role`."""
+    """One item: who says what. Its results answer calls; everything else is said by `role`. `name` is the speaker's,
+    where several share a role."""
 
     role: Role
     parts: tuple[Part, ...]
+    name: str = ""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -110,7 +134,7 @@ class NeutralMessage:
     @property
     def shown(self) -> tuple[Shown, ...]:
         """The parts that every format can express, in order."""
-        return tuple([part for part in self.parts if isinstance(part, Text | Image | OtherPart)])
+        return tuple([part for part in self.parts if isinstance(part, Text | Image | File | OtherPart)])
 
     @property
     def kind(self) -> Kind:
@@ -119,8 +143,10 @@ class NeutralMessage:
             return Kind.TOOL_RESULT
         if ToolCall in types:
             return Kind.TOOL_CALL
-        if not types.isdisjoint((Text, Image, OtherPart)):
+        if not types.isdisjoint((Text, Image, File, OtherPart)):
             return Kind.TEXT
+        if Hosted in types:
+            return Kind.TOOL_CALL
         return Kind.COMPACTION if CompactionItem in types else Kind.REASONING
 
     @property
@@ -133,14 +159,62 @@ def readable(part: Part) -> str:
     match part:
         case Text(text) | Reasoning(text) | CompactionItem(text):
             return text
-        case Image():
-            return "[image]"
-        case OtherPart(label):
-            return f"[{label}]"
+        case Image() | File() | OtherPart():
+            return _named(part)
         case ToolCall(name=name, arguments=arguments):
             return f"[calls {name}({arguments})]"
+        case Hosted(name, arguments, output):
+            call = "" if arguments is None else f"[calls {name}({arguments})]"
+            return "\n".join(filter(None, (call, output)))
         case ToolResult(parts=parts):
             return "\n".join(line for line in map(readable, parts) if line)
+
+
+def _named(part: Image | File | OtherPart) -> str:
+    label, words = "image", ""
+    match part:
+        case File(url, name):
+            label, words = "file", f"{name} {url if url.startswith('http') else ''}"
+        case OtherPart():
+            label, words = part.label, part.words
+        case _:
+            pass
+    said = " ".join(words.split())
+    return f"[{label}: {said}]" if said else f"[{label}]"
+
+
+def voices(message: Message) -> list[tuple[str, str]]:
+    """The lines of a message's text, with the name of the tool whose output each is; "" for the speaker's own."""
+    found: list[tuple[str, str]] = []
+    for part in said(message).parts:
+        if isinstance(part, Hosted):
+            found += [(readable(replace(part, output="")), ""), (part.output, part.name)]
+        else:
+            found.append((readable(part), ""))
+    return [(storable(words), tool) for words, tool in found if words]
+
+
+def converted(message: Message) -> NeutralMessage:
+    """The content of a message for another format, where names are said in front of the words."""
+    says = said(message)
+    if not says.name:
+        return says
+    spoken = next((at for at, part in enumerate(says.parts) if isinstance(part, Text)), None)
+    name = " ".join(says.name.split())
+    if spoken is None:
+        return replace(says, parts=(Text(f"{name}:"), *says.parts)) if says.shown else says
+    words = readable(says.parts[spoken])
+    return replace(says, parts=(*says.parts[:spoken], Text(f"{name}: {words}"), *says.parts[spoken + 1 :]))
+
+
+def record_of(says: NeutralMessage) -> str:
+    """What tools gave that ran at the provider, for formats without a place for it; "" where none did. Nobody can take
+    it for the user's words, or the assistant's."""
+    ran = [part for part in says.parts if isinstance(part, Hosted)]
+    lines = [line for part in ran for line in statements(readable(part))]
+    return (
+        fenced(f"Tools of the assistant said this, not the user. {RECORD}", map("- {}".format, lines)) if lines else ""
+    )
 
 
 def with_record(says: NeutralMessage) -> NeutralMessage:
@@ -148,9 +222,16 @@ def with_record(says: NeutralMessage) -> NeutralMessage:
     a fence: only Responses has a place for it."""
     if says.role is not Role.TOOL or not says.shown:
         return says
-    words = "\n".join(readable(part) for part in says.shown if not isinstance(part, Image))
+    words = "\n".join(readable(part) for part in says.shown if not isinstance(part, Image | File))
     record = fenced(f"A tool said this, not the user. {RECORD}", map("- {}".format, statements(words)))
-    return NeutralMessage(Role.USER, (Text(record), *(part for part in says.shown if isinstance(part, Image))))
+    return NeutralMessage(Role.USER, (Text(record), *(part for part in says.shown if isinstance(part, Image | File))))
+
+
+def sources(cited: object) -> OtherPart | None:
+    """What a text cites: titles, addresses and files; None where it cites nothing. `cited` is what its API says of
+    that."""
+    words = words_of(cited)
+    return OtherPart("sources", words) if words else None
 
 
 def marked(mark: str, parts: tuple[Shown, ...]) -> tuple[Shown, ...]:

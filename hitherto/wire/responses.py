@@ -13,11 +13,13 @@ from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import ResponsesStream, responses_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import content, identifier, objects, own, shown, text
+from hitherto.wire.fields import content, identifier, objects, own, shown, text, words_of
 from hitherto.wire.neutral import (
     NO_RESULT,
     NO_SCREENSHOT,
     CompactionItem,
+    File,
+    Hosted,
     Image,
     NeutralMessage,
     OtherPart,
@@ -26,14 +28,16 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    converted,
     readable,
     reads,
-    said,
+    record_of,
+    sources,
 )
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
-_PROVIDERS_OWN = {
+_BOOKKEEPING = {
     "mcp_list_tools": Role.ASSISTANT,
     "mcp_approval_request": Role.ASSISTANT,
     "mcp_approval_response": Role.USER,
@@ -42,7 +46,15 @@ _PROVIDERS_OWN = {
     "compaction_trigger": Role.SYSTEM,
     "item_reference": Role.ASSISTANT,
 }
-"""Items that only this API understands, besides the calls of tools that it runs itself."""
+"""Items that say nothing in a conversation."""
+
+_PARTS = {"text", "input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "summary_text"}
+"""Types that only parts of a message have."""
+
+_GIVEN = ("output", "outputs", "results", "result", "error", "tools")
+"""What a tool gave, in items of tools that the API runs itself."""
+
+_OWN_FIELDS = {"type", "id", "call_id", "status", "name", "server_label", *_GIVEN}
 
 
 class ResponsesFormat(BaseFormat):
@@ -152,27 +164,33 @@ def _answer(item: Payload, of: str) -> NeutralMessage:
 
 def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
     """A call or result of the API's other tools, which are known by the end of their type and by `call_id`."""
-    if kind in _PROVIDERS_OWN:
-        return NeutralMessage(_PROVIDERS_OWN[kind], (Reasoning(f"[{kind}]"),))
+    if kind in _BOOKKEEPING:
+        return NeutralMessage(_BOOKKEEPING[kind], (Reasoning(f"[{kind}]"),))
     # This one result names its call by `id`, though the call itself has a `call_id`.
     key = "id" if kind == "local_shell_call_output" and item.get("call_id") is None else "call_id"
     by_provider = item.get(key) is None
-    if kind.endswith("_call") or kind == "program":
-        if by_provider:
-            return NeutralMessage(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
+    if kind.endswith("_call_output") or kind == "program_output" or (kind == "tool_search_output" and not by_provider):
+        return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of)),))
+    if not by_provider and (kind.endswith("_call") or kind == "program"):
         arguments = {name: value for name, value in item.items() if name not in ("type", "id", "call_id", "status")}
         name = kind.removesuffix("_call")
-        return NeutralMessage(
-            Role.ASSISTANT, (ToolCall(identifier(item, "call_id", of), name, cost.compact(arguments)),)
+        call = ToolCall(identifier(item, "call_id", of), name, cost.compact(arguments))
+        return NeutralMessage(Role.ASSISTANT, (call,))
+    if "role" in item or kind in _PARTS:
+        raise InvalidMessage(
+            f"a responses item has the type {shown(kind)}, which no item has; a message is a 'message'"
         )
-    if kind.endswith("_call_output") or kind in ("program_output", "tool_search_output"):
-        if by_provider and kind == "tool_search_output":
-            return NeutralMessage(Role.ASSISTANT, (Reasoning(f"[{kind}]"),))
-        return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of)),))
-    raise InvalidMessage(
-        f"a responses item has the unknown type {shown(kind)}; known are message, reasoning, compaction, "
-        "function_call, function_call_output, and other tools' *_call and *_call_output"
-    )
+    return NeutralMessage(Role.ASSISTANT, (_hosted(item, own(kind, of, RESPONSES)),))
+
+
+def _hosted(item: Payload, kind: str) -> Hosted:
+    """An item of a tool that the API ran itself, whether it is known or not."""
+    name = item.get("name")
+    given = {key: item[key] for key in _GIVEN if key in item}
+    asked = {key: value for key, value in item.items() if key not in _OWN_FIELDS and value not in (None, "", [], {})}
+    arguments = asked["arguments"] if isinstance(asked.get("arguments"), str) else cost.compact(asked)
+    called = None if kind == "tool_search_output" else arguments
+    return Hosted(name if isinstance(name, str) and name else kind.removesuffix("_call"), called, words_of(given))
 
 
 def _output(item: Payload, of: str) -> tuple[Shown, ...]:
@@ -190,7 +208,11 @@ def _output(item: Payload, of: str) -> tuple[Shown, ...]:
 
 
 def _parts(value: str | list[Payload], of: str) -> tuple[Shown, ...]:
-    return (Text(value),) if isinstance(value, str) else tuple(_part(part, of) for part in value)
+    if isinstance(value, str):
+        return (Text(value),)
+    return tuple(
+        one for part in value for one in (_part(part, of), sources(part.get("annotations"))) if one is not None
+    )
 
 
 def _part(part: Payload, of: str) -> Shown:
@@ -204,26 +226,33 @@ def _part(part: Payload, of: str) -> Shown:
             url = part.get("image_url")
             return Image(url, part.get("detail")) if isinstance(url, str) else OtherPart("image")
         case "input_file":
-            return OtherPart("file")
+            url, name = part.get("file_data") or part.get("file_url"), words_of(part.get("filename"))
+            return File(url, name) if isinstance(url, str) else OtherPart("file", name)
         case "input_audio":
-            return OtherPart("audio")
+            return OtherPart("audio", words_of(part))
         case _:
-            return OtherPart(own(kind, of, RESPONSES))
+            return OtherPart(own(kind, of, RESPONSES), words_of(part))
 
 
 def _written(exchange: Exchange) -> list[Payload]:
     items: list[Payload] = []
+    after: list[Payload] = []
     types: dict[str, str] = {}
     for message in exchange.speakers:
-        written = [message.payload] if message.wire == RESPONSES else _items(said(message))
+        if message.wire == RESPONSES:
+            written = [message.payload]
+        else:
+            says = converted(message)
+            record = record_of(says)
+            (after if types else items).extend([{"role": "user", "content": record}] if record else ())
+            written = _items(says)
         types |= {item["call_id"]: item["type"] for item in written if "call_id" in item}
         items += written
-    after: list[Payload] = []
     for message in exchange.results:
         if message.wire == RESPONSES:
             items.append(message.payload)
             continue
-        says = said(message)
+        says = converted(message)
         items += (_result(result, types.get(result.call_id, "function_call")) for result in says.results)
         after += _items(NeutralMessage(Role.USER, says.shown))
     return [*items, *(_placeholder(call, types[call]) for call in exchange.missing), *after]
@@ -244,11 +273,20 @@ def _items(says: NeutralMessage) -> list[Payload]:
 
 
 def _content(parts: Sequence[Shown]) -> str | list[Payload]:
-    if len(parts) == 1 and not isinstance(parts[0], Image):
-        return readable(parts[0])
-    return [
-        _image(part) if isinstance(part, Image) else {"type": "input_text", "text": readable(part)} for part in parts
-    ]
+    written = [_written_part(part) for part in parts]
+    return written[0]["text"] if len(written) == 1 and "text" in written[0] else written
+
+
+def _written_part(part: Shown) -> Payload:
+    match part:
+        case Image():
+            return _image(part)
+        case File(url, name) if url.startswith("http"):
+            return {"type": "input_file", "file_url": url}
+        case File(url, name):
+            return {"type": "input_file", "filename": name or "file", "file_data": url}
+        case _:
+            return {"type": "input_text", "text": readable(part)}
 
 
 def _image(image: Image) -> Payload:

@@ -39,7 +39,7 @@ READ: list[tuple[Payload, Role, Kind, str]] = [
     ({"role": "user", "content": "hello"}, Role.USER, Kind.TEXT, "hello"),
     (says("assistant", THOUGHT, text("Four.")), Role.ASSISTANT, Kind.TEXT, "Hm.\nFour."),
     (says("assistant", THOUGHT), Role.ASSISTANT, Kind.REASONING, "Hm."),
-    (says("assistant", {"type": "server_tool_use", "id": "s"}), Role.ASSISTANT, Kind.REASONING, "[server_tool_use]"),
+    (says("assistant", {"type": "server_tool_use", "name": "f"}), Role.ASSISTANT, Kind.TOOL_CALL, "[calls f({})]"),
     (says("assistant", {"type": "compaction", "content": "So far."}), Role.ASSISTANT, Kind.COMPACTION, "So far."),
     (says("assistant", text("See:"), use("t", a=2)), Role.ASSISTANT, Kind.TOOL_CALL, 'See:\n[calls add({"a":2})]'),
     (says("user", result("t"), text("And now?")), Role.TOOL, Kind.TOOL_RESULT, "4\nAnd now?"),

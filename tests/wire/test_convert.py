@@ -259,13 +259,67 @@ def test_the_detail_of_an_image_goes_with_it(source: str, target: str) -> None:
     assert codec(target).write([message]) == [{"role": "user", "content": [part[target]]}]
 
 
+AS_DATA = "data:application/pdf;base64,JVBERi0="
+FILES: list[tuple[str, dict[str, Any]]] = [
+    (CHAT, {"type": "file", "file": {"filename": "a.pdf", "file_data": AS_DATA}}),
+    (RESPONSES, {"type": "input_file", "filename": "a.pdf", "file_data": AS_DATA}),
+    (
+        ANTHROPIC,
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
+            "title": "a.pdf",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "written"), FILES)
+@pytest.mark.parametrize(("source", "part"), FILES)
+def test_a_file_goes_with_its_message(source: str, part: dict[str, Any], target: str, written: dict[str, Any]) -> None:
+    message = codec(source).read({"role": "user", "content": [part]})
+    assert message.text == "[file: a.pdf]"
+    assert codec(target).write([message]) == [{"role": "user", "content": [written]}]
+
+
+def test_pictures_and_files_of_a_tool_stand_behind_its_result_in_chat() -> None:
+    call = codec(RESPONSES).read({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"})
+    output = [{"type": "input_image", "image_url": "https://a.test"}, FILES[1][1]]
+    result = codec(RESPONSES).read({"type": "function_call_output", "call_id": "c", "output": output})
+    *_, answer, seen = codec(CHAT).write([call, result])
+    assert [part["text"] for part in answer["content"]] == ["[image]", "[file: a.pdf]"]
+    said, image, file = seen["content"]
+    assert (seen["role"], said["text"]) == ("user", "[a tool gave this, not the user]")
+    assert image == {"type": "image_url", "image_url": {"url": "https://a.test"}}
+    assert file == FILES[0][1]
+
+
+def test_chat_takes_a_picture_of_a_tool_in_a_users_message() -> None:
+    call = codec(CHAT).read(
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        }
+    )
+    image = {"type": "image_url", "image_url": {"url": "https://a.test"}}
+    result = codec(CHAT).read({"role": "tool", "tool_call_id": "c", "content": [image]})
+    *_, answer, seen = codec(CHAT).write([call, result])
+    assert (answer["role"], answer["content"]) == ("tool", "[image]")
+    assert (seen["role"], seen["content"][1]) == ("user", image)
+
+
+def test_a_name_is_said_in_front_of_the_words() -> None:
+    message = codec(CHAT).read({"role": "user", "name": "Ada", "content": "What do I bring?"})
+    for target in (RESPONSES, ANTHROPIC):
+        assert codec(target).write([message]) == [{"role": "user", "content": "Ada: What do I bring?"}]
+
+
 UNSAYABLE: list[tuple[str, dict[str, Any], str]] = [
     (CHAT, {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "[audio]"),
     (CHAT, {"type": "file", "file": {"file_id": "file-1"}}, "[file]"),
     (RESPONSES, {"type": "input_file", "file_id": "file-1"}, "[file]"),
     (RESPONSES, {"type": "input_image", "file_id": "file-1", "detail": "auto"}, "[image]"),
     (ANTHROPIC, {"type": "image", "source": {"type": "file", "file_id": "file_1"}}, "[image]"),
-    (ANTHROPIC, {"type": "document", "source": {"type": "url", "url": "https://a.test/b.pdf"}}, "[document]"),
     (ANTHROPIC, {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "A."}}, "A."),
 ]
 
@@ -283,7 +337,6 @@ PRIVATE: list[tuple[str, dict[str, Any]]] = [
     (RESPONSES, {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}),
     (RESPONSES, {"type": "compaction", "encrypted_content": "gAAAA"}),
     (RESPONSES, {"type": "item_reference", "id": "msg_1"}),
-    (RESPONSES, {"type": "web_search_call", "id": "ws_1", "status": "completed"}),
     (ANTHROPIC, {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": ""}]}),
     (ANTHROPIC, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "gAAAA"}]}),
 ]

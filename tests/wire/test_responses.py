@@ -55,7 +55,8 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ({"type": "some_future_call_output", "call_id": "c"}, Role.TOOL, Kind.TOOL_RESULT, ""),
     ({"type": "reasoning", "id": "rs_1", "summary": SUMMARY}, Role.ASSISTANT, Kind.REASONING, "First.\nThen."),
     ({"type": "compaction", "encrypted_content": "gAAAA"}, Role.ASSISTANT, Kind.COMPACTION, ""),
-    ({"type": "web_search_call", "id": "ws_1"}, Role.ASSISTANT, Kind.REASONING, "[web_search_call]"),
+    ({"type": "web_search_call", "id": "ws_1"}, Role.ASSISTANT, Kind.TOOL_CALL, "[calls web_search({})]"),
+    ({"type": "new_one", "id": "n_1", "x": "Hi."}, Role.ASSISTANT, Kind.TOOL_CALL, '[calls new_one({"x":"Hi."})]'),
     ({"type": "mcp_list_tools", "id": "m", "tools": []}, Role.ASSISTANT, Kind.REASONING, "[mcp_list_tools]"),
     ({"type": "message", "id": "msg_1", "role": "assistant", "content": []}, Role.ASSISTANT, Kind.TEXT, ""),
     ({"type": "function_call_output", "name": "clock", "output": "noon"}, Role.TOOL, Kind.TEXT, "noon"),
@@ -74,7 +75,8 @@ def test_what_is_read(item: dict[str, Any], role: Role, kind: Kind, text: str) -
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"type": 7}, "has the type 7; it must be a text"),
-    ({"type": "some_new_item", "id": "msg_1"}, "has the unknown type 'some_new_item'; known are message"),
+    ({"type": "input_text", "text": "hello"}, "has the type 'input_text', which no item has"),
+    ({"type": "massage", "role": "user", "content": "hello"}, "has the type 'massage', which no item has"),
     ({"id": "msg_1", "content": "hello"}, "has the role None; it must be one of"),
     (
         {"type": "message", "content": "hello"},

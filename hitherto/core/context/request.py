@@ -136,6 +136,11 @@ class WireFormat(Protocol):
         """Its words, without calls and reasoning."""
         ...
 
+    def voices(self, message: Message) -> list[tuple[str, str]]:
+        """The text of a message in the order of its parts, each with the name of the tool that gave it where the tool
+        ran at the provider, "" for its speaker's own."""
+        ...
+
     def takes_breakpoints(self, model: str | None) -> bool:
         """Whether the API takes cache breakpoints for the model (None: not known)."""
         ...

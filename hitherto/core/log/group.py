@@ -70,7 +70,7 @@ def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()
             and _adjacent(run.members[-1].seq, logged.seq, retracted)
             and not message.opens_turn
             and run.open.isdisjoint(message.calls)
-            and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.kind is Kind.REASONING)
+            and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.goes_on)
         )
         if joins:
             assert run is not None

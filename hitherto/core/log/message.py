@@ -189,6 +189,11 @@ class Message:
         return self.role is Role.USER and self.kind is Kind.TEXT
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the model's answer goes on after it: it is reasoning, or a tool that ran at the provider."""
+        return self.kind is Kind.REASONING or (self.kind is Kind.TOOL_CALL and not self.calls)
+
+    @property
     def counts(self) -> bool:
         """Whether `Messages(n)` and a window count it: user messages and the assistant's final ones."""
         return self.kind is Kind.TEXT and self.role in (Role.USER, Role.ASSISTANT)

@@ -31,6 +31,9 @@ _LOOKED_AT = 20
 """The newest conversations among which summaries are looked for."""
 
 
+_CALLS = "[calls "
+"""Begins a tool's call in a message's text."""
+
 _RESULT = 300
 """Characters of a result that is JSON."""
 
@@ -90,7 +93,7 @@ async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: Re
         whole = await reader.group(hit.agent, hit.conversation, hit.start)
         if not whole:
             return None
-        found = _of_messages(whole, hit.conversation, hit.agent, why, hit.score)
+        found = _of_messages(handle, whole, hit.conversation, hit.agent, why, hit.score)
         return replace(found, here=_here(handle, found), passages=_passages_in(whole, hit))
     found = RecalledPiece(
         why=why,
@@ -145,12 +148,12 @@ def _text_of(one: Logged) -> str:
 
 def _in_group(hit: Hit) -> bool:
     """Whether the messages of its group are shown for it: it is of a tool, or longer than the text of a hit."""
-    of_a_tool = hit.role == Role.TOOL or "[calls " in hit.text
+    of_a_tool = hit.role == Role.TOOL or _CALLS in hit.text
     return hit.kind is EntryKind.MESSAGE and (of_a_tool or len(hit.text) == TEXT)
 
 
 def _of_messages(
-    members: Sequence[Logged], conversation: str, agent: str | None, why: RecallReason, score: float
+    handle: Handle, members: Sequence[Logged], conversation: str, agent: str | None, why: RecallReason, score: float
 ) -> RecalledPiece:
     first = members[0]
     texts = _with_text(members)
@@ -165,22 +168,27 @@ def _of_messages(
         start=first.seq,
         end=members[-1].seq,
         speaker=speaker_of(first.message),
-        parts=_parts(texts, members),
+        parts=_parts(handle, texts, members),
         members=tuple(one.seq for one in members),
     )
 
 
-def _parts(texts: Sequence[Logged], members: Sequence[Logged]) -> tuple[tuple[int, str], ...]:
-    """Where in a group's text another one begins to speak, and who: a result is its tool's."""
+def _parts(handle: Handle, texts: Sequence[Logged], members: Sequence[Logged]) -> tuple[tuple[int, str], ...]:
+    """Where in a group's text another one begins to speak, and who: a result is its tool's, also where the tool ran at
+    the provider and what it gave stands in the assistant's message."""
     named = {call: tool for one in members for call, tool in zip(one.message.calls, one.message.tools, strict=False)}
     parts: list[tuple[int, str]] = []
     at = 0
     for one in texts:
         tools = dict.fromkeys(named[call] for call in one.message.answers if call in named)
-        who = speaker_of(one.message, tools)
-        if not parts or parts[-1][1] != who:
-            parts.append((at, who))
-        at += len(_text_of(one)) + 1
+        mine = speaker_of(one.message, tools)
+        ran = one.message.role is Role.ASSISTANT and (one.message.goes_on or _CALLS in one.message.text)
+        voices = handle.services.codec(one.message.wire).voices(one.message) if ran else [(_text_of(one), "")]
+        for words, tool in voices:
+            who = speaker_label(Role.TOOL, tools=[tool]) if tool else mine
+            if not parts or parts[-1][1] != who:
+                parts.append((at, who))
+            at += len(words) + 1
     return tuple(parts)
 
 
@@ -223,7 +231,7 @@ async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> Re
         members = next((group.members for group in grouped if group.first == start), list[Logged]())
     if not members or any(one.erased for one in members):
         return None
-    return _of_messages(members, handle.id, says.agent, RecallReason(says.why), says.score)
+    return _of_messages(handle, members, handle.id, says.agent, RecallReason(says.why), says.score)
 
 
 async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
