@@ -162,8 +162,7 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
     if item.get("refusal") is not None:
         parts.append(Text(text(item, "refusal", of)))
     if item.get("audio") is not None:
-        audio = item["audio"]
-        spoken = audio.get("transcript") if isinstance(audio, dict) else None
+        spoken: object = cast("Payload", item["audio"]).get("transcript") if isinstance(item["audio"], dict) else None
         parts.append(Text(spoken) if isinstance(spoken, str) and spoken.strip() else OtherPart("audio"))
     if (cited := sources(item.get("annotations"))) is not None:
         parts.append(cited)
@@ -260,8 +259,9 @@ def _written(exchange: Exchange) -> list[Payload]:
     rest: list[Payload] = []
     for message in exchange.results:
         more: list[Payload | None] = []
-        if message.wire == CHAT and not _has_media(message.payload):
-            found = [(message.answers[0], message.payload)]
+        own = message.payload if message.wire == CHAT else None
+        if own is not None and not _has_media(own):
+            found = [(message.answers[0], own)]
         else:
             says = converted(message)
             found = [(result.call_id, _result(result)) for result in says.results]

@@ -116,16 +116,14 @@ def words_of(value: object) -> str:
     found: list[str] = []
     todo = [value]
     while todo:
-        match todo.pop():
-            case str(words) if words.strip() and not _is_data(words):
-                found.append(words)
-            case dict() as inner:
-                fields = cast("Payload", inner)
-                todo += [one for key, one in reversed(fields.items()) if key not in _TECHNICAL]
-            case list() as listed:
-                todo += reversed(cast("list[object]", listed))
-            case _:
-                pass
+        one = todo.pop()
+        if isinstance(one, str):
+            found += [one] if one.strip() and not _is_data(one) else []
+        elif isinstance(one, Mapping):
+            fields = [*cast("Mapping[str, object]", one).items()]
+            todo += [inner for key, inner in reversed(fields) if key not in _TECHNICAL]
+        elif isinstance(one, list):
+            todo += reversed(cast("list[object]", one))
     return "\n".join(dict.fromkeys(found))
 
 

@@ -176,9 +176,11 @@ def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
         name = kind.removesuffix("_call")
         call = ToolCall(identifier(item, "call_id", of), name, cost.compact(arguments))
         return NeutralMessage(Role.ASSISTANT, (call,))
-    if "role" in item or kind in _PARTS:
+    named = kind.endswith("_call") or kind in ("program", "tool_search_output") or isinstance(item.get("id"), str)
+    if "role" in item or kind in _PARTS or not named:
         raise InvalidMessage(
-            f"a responses item has the type {shown(kind)}, which no item has; a message is a 'message'"
+            f"a responses item has the unknown type {shown(kind)} and no id that the API gave it; known are message, "
+            "reasoning, compaction, function_call, function_call_output, and other tools' *_call and *_call_output"
         )
     return NeutralMessage(Role.ASSISTANT, (_hosted(item, own(kind, of, RESPONSES)),))
 

@@ -75,8 +75,9 @@ def test_what_is_read(item: dict[str, Any], role: Role, kind: Kind, text: str) -
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"type": 7}, "has the type 7; it must be a text"),
-    ({"type": "input_text", "text": "hello"}, "has the type 'input_text', which no item has"),
-    ({"type": "massage", "role": "user", "content": "hello"}, "has the type 'massage', which no item has"),
+    ({"type": "input_text", "text": "hello"}, "has the unknown type 'input_text'"),
+    ({"type": "new_one"}, "has the unknown type 'new_one' and no id"),
+    ({"type": "massage", "role": "user", "content": "hello"}, "has the unknown type 'massage'"),
     ({"id": "msg_1", "content": "hello"}, "has the role None; it must be one of"),
     (
         {"type": "message", "content": "hello"},

@@ -93,7 +93,7 @@ async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: Re
         whole = await reader.group(hit.agent, hit.conversation, hit.start)
         if not whole:
             return None
-        found = _of_messages(handle, whole, hit.conversation, hit.agent, why, hit.score)
+        found = _of_messages(handle, whole, hit, why)
         return replace(found, here=_here(handle, found), passages=_passages_in(whole, hit))
     found = RecalledPiece(
         why=why,
@@ -153,7 +153,7 @@ def _in_group(hit: Hit) -> bool:
 
 
 def _of_messages(
-    handle: Handle, members: Sequence[Logged], conversation: str, agent: str | None, why: RecallReason, score: float
+    handle: Handle, members: Sequence[Logged], of: Hit | RecalledEntry, why: RecallReason
 ) -> RecalledPiece:
     first = members[0]
     texts = _with_text(members)
@@ -162,9 +162,9 @@ def _of_messages(
         kind=EntryKind.MESSAGE,
         text="\n".join(map(_text_of, texts)),
         said_at=first.said_at,
-        score=score,
-        conversation=conversation,
-        agent=agent or None,
+        score=of.score,
+        conversation=of.conversation,
+        agent=of.agent or None,
         start=first.seq,
         end=members[-1].seq,
         speaker=speaker_of(first.message),
@@ -231,7 +231,7 @@ async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> Re
         members = next((group.members for group in grouped if group.first == start), list[Logged]())
     if not members or any(one.erased for one in members):
         return None
-    return _of_messages(handle, members, handle.id, says.agent, RecallReason(says.why), says.score)
+    return _of_messages(handle, members, says, RecallReason(says.why))
 
 
 async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:

@@ -1,0 +1,56 @@
+"""Whatever an API can put into a conversation is found and can be read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hitherto import assistant, user
+from hitherto.core.log.message import Wire
+from hitherto.store.store import Store
+from tests.conftest import SCOPE
+from tests.memories import open_on
+from tests.wire.samples import SAMPLES
+
+WIRES: list[Wire] = ["openai.chat", "openai.responses", "anthropic"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_every_kind_is_found_and_shown(store: Store, wire: Wire) -> None:
+    missing: list[Any] = []
+    async with open_on(store) as memory:
+        for kind, (items, _) in SAMPLES[wire].items():
+            chat = memory.conversation(kind, scope=SCOPE)
+            await chat.append(user("Hello."), assistant("What do you need?"))
+            await chat.append(*items, wire=wire)
+            await chat.append(assistant("Fine."), user("The weather is good."))
+        await memory.wait_for_index()
+        for kind, (items, words) in SAMPLES[wire].items():
+            chat, seqs = memory.conversation(kind, scope=SCOPE), range(2, 2 + len(items))
+            shown = (await chat.expand((seqs.start, seqs.stop - 1))).text
+            for word in words:
+                hits = (await memory.recall(word, scope=SCOPE, conversation=kind)).hits
+                found = any(hit.start in seqs for hit in hits)
+                missing += [] if found and word in shown else [(kind, word, found, word in shown)]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("wire", "kind", "line"),
+    [
+        ("openai.responses", "mcp_call", '- tool "rent": a paddle'),
+        ("anthropic", "web_search_tool_result", '- tool "web_search": Paddles'),
+    ],
+)
+async def test_what_a_hosted_tool_gave_is_not_the_assistants_word(
+    store: Store, wire: Wire, kind: str, line: str
+) -> None:
+    async with open_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("Where is the kayak?"))
+        await chat.append(*SAMPLES[wire][kind][0], wire=wire)
+        await chat.append(assistant("There."), *(user(f"Filler number {n} of many words.") for n in range(60)))
+        await memory.wait_for_index()
+        made = await chat.context("What of the paddle?", budget=400, recall=True)
+        assert any(line in one["content"].splitlines() for one in made.messages)
