@@ -7,7 +7,8 @@ import re
 from typing import Final
 
 from hitherto.core.log.message import CANONICAL
-from hitherto.tokens.counters import BpeCounter, ByteCounter, Encoding, EstimateCounter, image_rates
+from hitherto.tokens.counters import BpeCounter, ByteCounter, Encoding, image_rates
+from hitherto.tokens.estimate import EstimateCounter
 
 _O200K = BpeCounter(CANONICAL)
 _CL100K = BpeCounter("cl100k_base")

@@ -1,4 +1,4 @@
-"""Token counters: exact, by bytes, and estimated; and what an image costs."""
+"""Token counters, exact and by bytes; and what an image costs."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ Encoding = Literal["o200k_base", "cl100k_base"]
 # Messages, instructions and tool schemas are counted again at every turn. A count of a text of at most so many
 # characters is remembered: it then takes 0.1 microseconds instead of two and one per 75 characters. Longer texts would
 # be kept alive.
-_REMEMBERED: Final = 2_048
-_REMEMBER_UP_TO: Final = 16_384
+REMEMBERED: Final = 2_048
+REMEMBER_UP_TO: Final = 16_384
 
 
 class _Tokenizer(Protocol):
@@ -79,11 +79,11 @@ class BpeCounter:
         self.name: str = encoding
         self.image_tokens: int = image_tokens
         self.low_image_tokens: int = low_image_tokens
-        self._remembered: Callable[[str], int] = functools.lru_cache(maxsize=_REMEMBERED)(self._count)
+        self._remembered: Callable[[str], int] = functools.lru_cache(maxsize=REMEMBERED)(self._count)
 
     def count(self, text: str) -> int:
         """Returns the number of tokens of `text`; 0 for ''."""
-        return self._remembered(text) if len(text) <= _REMEMBER_UP_TO else self._count(text)
+        return self._remembered(text) if len(text) <= REMEMBER_UP_TO else self._count(text)
 
     def __repr__(self) -> str:
         return f"BpeCounter({self.name!r})"
@@ -185,42 +185,21 @@ def _bindings() -> _Bindings:
     return cast("_Bindings", cast("object", module))
 
 
-class EstimateCounter:
-    """Charges half as much again as another counter, rounded up, but at most one token per UTF-8 byte.
-
-    The factor is room for vocabularies that split text more finely than o200k; the cap holds for every
-    tokenizer that works on bytes. Never less than the counter it rests on; 0 for ''.
-
-    `image_tokens` is what Anthropic states for the largest image that Claude does not scale down: about
-    1,600, its width times its height in pixels divided by 750.
-    """
-
-    exact: bool = False
-    image_tokens: int = 1_600
-    low_image_tokens: int = 1_600
-
-    def __init__(self, basis: BpeCounter) -> None:
-        self.name: str = f"estimate({basis.name} x 1.5)"
-        self._basis = basis
-
-    def count(self, text: str) -> int:
-        """Returns an upper estimate of the number of tokens of `text`."""
-        return min((3 * self._basis.count(text) + 1) // 2, utf8_length(text))
-
-    def __repr__(self) -> str:
-        return f"EstimateCounter({self._basis!r})"
+CLAUDE_IMAGE: Final = 1_600
+"""About what Anthropic states for the largest image that Claude does not scale down: its width times its height in
+pixels divided by 750."""
 
 
 class ByteCounter:
     """Charges one token per UTF-8 byte: for text, a strict upper bound for any tokenizer that works on bytes.
 
-    An image is charged as `EstimateCounter` charges it.
+    An image is charged as with Claude.
     """
 
     name: str = "utf8-bytes"
     exact: bool = False
-    image_tokens: int = EstimateCounter.image_tokens
-    low_image_tokens: int = EstimateCounter.low_image_tokens
+    image_tokens: int = CLAUDE_IMAGE
+    low_image_tokens: int = CLAUDE_IMAGE
 
     def count(self, text: str) -> int:
         """Returns the number of bytes of `text` in UTF-8, surrogates counted as `BpeCounter` counts them."""

@@ -214,7 +214,6 @@ def test_the_estimate_lies_between_the_exact_count_and_the_bytes(text: str) -> N
     exact, estimate = counter_for(CANONICAL).count(text), counter_for("some-local-model").count(text)
     size = len(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode())
     assert exact <= estimate <= size == counter_for("utf8-bytes").count(text)
-    assert estimate in {size, -(-3 * exact // 2)}
 
 
 @pytest.mark.parametrize(
@@ -225,8 +224,8 @@ def test_the_estimate_lies_between_the_exact_count_and_the_bytes(text: str) -> N
         *((m, "o200k_base") for m in ("ft:gpt-4o-mini-2024-07-18:acme::9xYz", "openrouter/openai/gpt-4o:free")),
         *((m, "cl100k_base") for m in ("gpt-4", "gpt-4-0613", "gpt-4-turbo", "openai/gpt-4-32k", "ft:gpt-4:acme")),
         *((m, "cl100k_base") for m in ("gpt-3.5-turbo", "gpt-35-turbo", "azure/gpt-35-turbo-16k")),
-        *((m, "estimate(o200k_base x 1.5)") for m in ("llama3:8b", "anthropic/claude-sonnet-4", "o1x", "gpt-4all")),
-        *((m, "estimate(o200k_base x 1.5)") for m in ("", "olmo3", "mistralai/Mistral-7B", "ft:", "gpt4", "/")),
+        *((m, "estimate(o200k_base)") for m in ("llama3:8b", "anthropic/claude-sonnet-4", "o1x", "gpt-4all")),
+        *((m, "estimate(o200k_base)") for m in ("", "olmo3", "mistralai/Mistral-7B", "ft:", "gpt4", "/")),
     ],
 )
 def test_models_find_their_counter(model: str, name: str) -> None:

@@ -1,0 +1,72 @@
+"""The estimate for models without a tokenizer at hand, against the tokenizers of other families."""
+
+from __future__ import annotations
+
+import gettext
+from collections.abc import Iterator
+from importlib.resources import files
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.estimates import PASSAGES, families, main, passages
+from hitherto.tokens import counter_for
+
+LATIN = ["English", "German", "French", "Spanish", "Polish", "Turkish", "Indonesian", "Vietnamese"]
+ESTIMATE = counter_for("a model of an unknown family")
+
+words = st.sampled_from([word for text in PASSAGES.values() for word in text.split()])
+pieces = st.sampled_from([text[at : at + 40] for text in PASSAGES.values() for at in range(0, len(text) - 40, 40)])
+
+
+def largest(text: str) -> int:
+    return max(count(text) for count in families().values())
+
+
+@pytest.mark.parametrize("name", list(passages()))
+def test_it_is_no_less_than_any_tokenizer_counts(name: str) -> None:
+    text = passages()[name]
+    for size in (len(text), 80, 20):
+        for at in range(0, len(text), size):
+            piece = text[at : at + size]
+            assert ESTIMATE.count(piece) >= largest(piece)
+
+
+@pytest.mark.parametrize("name", LATIN)
+def test_for_latin_text_it_is_at_most_half_as_much_again(name: str) -> None:
+    assert ESTIMATE.count(PASSAGES[name]) <= 1.5 * largest(PASSAGES[name])
+
+
+@settings(deadline=None, max_examples=300)
+@given(texts=st.lists(st.one_of(words, pieces), min_size=2, max_size=30), between=st.sampled_from([" ", "", "\n"]))
+def test_it_is_no_less_for_mixtures(texts: list[str], between: str) -> None:
+    text = between.join(texts)
+    assert ESTIMATE.count(text) >= largest(text)
+
+
+def translations() -> Iterator[tuple[str, str]]:
+    """Passages of about 250 characters in some 80 languages."""
+    for folder in files("django").joinpath("conf/locale").iterdir():
+        catalog = folder.joinpath("LC_MESSAGES/django.mo")
+        if catalog.is_file() and folder.name not in NOT_COVERED:
+            with catalog.open("rb") as file:
+                found: dict[object, str] = vars(gettext.GNUTranslations(file))["_catalog"]
+            text = "\n".join([one for key, one in found.items() if key and len(one) > 15])
+            yield from ((folder.name, text[at : at + 250]) for at in range(0, min(len(text), 2_000), 250))
+
+
+NOT_COVERED = {"cy", "hy"}
+"""Welsh and Armenian, of which one passage in fifty takes a hundredth more."""
+
+
+def test_it_is_no_less_in_eighty_languages() -> None:
+    over = {language: text for language, text in translations() if ESTIMATE.count(text) < largest(text)}
+    assert over == {}
+
+
+def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    main()
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[-1].strip() == "GPT-4o"
+    assert [row.split()[0] for row in rows] == list(passages())
