@@ -4,14 +4,20 @@ For a chat message of plain text this is OpenAI's own formula, so it is exact wh
 OpenAI Cookbook, "How to count tokens with tiktoken", part 6: 3 tokens a message, the tokens of role, content and
 name, 1 more for a name, and 3 for the start of the reply). How the APIs put anything structured before a model is
 not published. There the figure is an upper bound: the item's JSON, whose keys, quotes and ids cost more than what
-stands for them. An image costs what the counter charges for one, never the length of its base64 text.
+stands for them. An image costs what the counter charges for one, never the length of its base64 text; files and sound
+by pages and seconds, which are read from their bytes.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+import re
+import struct
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.log.message import Payload, containers
@@ -24,6 +30,36 @@ TOOLS = 12
 PER_CHOICE = 3
 """The most that the Cookbook's figures (same page, part 7) charge for a function, for having any, and for a value
 of an enum, beside the words in it: small schemas would otherwise cost more than their JSON."""
+
+PAGE: Final = 3_000
+"""The most tokens of text in a page of a PDF, whose picture is charged too (source: Anthropic, "PDF support":
+1,500 to 3,000 a page, and the page as a picture. OpenAI, "File inputs", shows both too and gives no figure)."""
+
+SECOND: Final = 32
+"""Tokens of a second of sound: the most that a provider states (sources: Gemini, "Audio understanding", 32; OpenAI,
+"Managing costs" of the Realtime API, 10 of the user's and 20 of the assistant's)."""
+
+_MOST_PAGES: Final = 600
+"""What Anthropic takes in a request ("PDF support"); OpenAI takes fewer. A file that claims more is refused there."""
+
+_PAGE_BYTES: Final = 10_000
+"""Bytes for which a page is charged where none can be counted: an encrypted PDF, or a file of another format."""
+
+_LOWEST_RATE: Final = 750
+"""Bytes of a second of sound in a format whose header is not read: 6 kbit/s, the lowest rate of Opus."""
+
+_HIGHEST_RATE: Final = 6_144_000
+"""Bytes of a second of WAV: eight channels of 32 bits at 192 kHz. A header that claims more is not believed."""
+
+_UNPACKED: Final = 16_000_000
+_STREAMS: Final = 2_000
+"""How many of a PDF's object streams are read at most, and how many bytes of them."""
+
+_IS_PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_STREAM: Final = re.compile(rb"stream\r?\n")
+_COUNT: Final = re.compile(rb"/Count\s+(\d{1,9})\b")
+
+_DATA: Final = {"data", "file_data"}
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
 _FREE = frozenset({"type", "text", "logprobs", "cache_control", "prompt_cache_breakpoint"})
@@ -46,6 +82,9 @@ def message_tokens(item: Payload, counter: TokenCounter, free: Collection[str] =
             total += counter.count(value) if isinstance(value, str) else content(value, counter)
         elif key in ("role", "name") and isinstance(value, str):
             total += counter.count(value) + (PER_NAME if key == "name" else 0)
+        elif key == "audio" and isinstance(value, dict):
+            sound = cast("Payload", value)
+            total += structured({key: _without_data(sound)}, counter) + (_sound(sound) if "data" in sound else 0)
         elif value not in _NOTHING and key not in free:
             total += structured({key: value}, counter)
     return total
@@ -63,15 +102,29 @@ def content(value: object, counter: TokenCounter) -> int:
 
 
 def _part(part: Payload, counter: TokenCounter) -> int:
-    kind, words, inner = part.get("type"), part.get("text"), part.get("content")
-    if kind in ("image_url", "input_image", "computer_screenshot") or (kind == "image" and "source" in part):
+    kind, words = part.get("type"), part.get("text")
+    if kind in ("image_url", "input_image", "computer_screenshot") or (kind == "image" and part.keys() & _PICTURE):
         return _image(part, counter)
     if kind in ("text", "input_text", "output_text") and isinstance(words, str):
         rest = {key: value for key, value in part.items() if key not in _FREE and value not in _NOTHING}
         return counter.count(words) + (structured(rest, counter) if rest else 0)
-    if kind == "tool_result" and isinstance(inner, list):
-        return structured({**part, "content": None}, counter) + content(cast("list[object]", inner), counter)
-    return structured(part, counter)
+    if kind == "input_audio":
+        return structured(_without_data(part), counter) + _sound(part.get("input_audio"))
+    if kind in ("file", "input_file", "document") and "content" not in _source(part):
+        return structured(_without_data(part), counter) + _file(part, counter)
+    inner = [key for key in _INNER if isinstance(part.get(key), list | dict)]
+    bare = structured({**part, **dict.fromkeys(inner)} if inner else part, counter)
+    return bare + sum([content(part[key], counter) for key in inner])
+
+
+_PICTURE = {"source", "url"}
+_INNER = ("content", "output", "outputs", "source")
+"""Where parts stand within a part."""
+
+
+def _source(part: Payload) -> Payload:
+    source = part.get("source")
+    return cast("Payload", source) if isinstance(source, dict) else {}
 
 
 def _image(part: Payload, counter: TokenCounter) -> int:
@@ -79,6 +132,81 @@ def _image(part: Payload, counter: TokenCounter) -> int:
     nested = cast("Payload", inner).get("detail") if isinstance(inner, dict) else None
     low = "low" in (part.get("detail"), nested)
     return counter.low_image_tokens if low else counter.image_tokens
+
+
+def _file(part: Payload, counter: TokenCounter) -> int:
+    """What the file in `part` costs, besides the part's other fields: its text, if it is a text; else its pages. One
+    page where only an id or an address is sent."""
+    inner = part.get("file", part.get("source", part))
+    source = cast("Payload", inner) if isinstance(inner, dict) else part
+    data = source.get("file_data", source.get("data"))
+    if not isinstance(data, str):
+        return PAGE + counter.image_tokens
+    if source.get("type") == "text":
+        return counter.count(data)
+    head, comma, body = data.partition(",") if data.startswith("data:") else ("", "", data)
+    media = str(source.get("media_type") or head.removeprefix("data:").partition(";")[0])
+    content = _decoded(body if comma or not head else "")
+    if media.startswith("text/") or media == "application/json":
+        return counter.count(content.decode(errors="replace"))
+    return _pages(content) * (PAGE + counter.image_tokens)
+
+
+def _sound(sound: object) -> int:
+    """What the sound in a part or an answer costs: `data` is its base64."""
+    data = cast("Payload", sound).get("data") if isinstance(sound, dict) else None
+    return SECOND * -(-_milliseconds(_decoded(data)) // 1_000) if isinstance(data, str) else SECOND
+
+
+def _without_data(part: Payload) -> Payload:
+    """The part without what `_file` or `_sound` counts."""
+    return {key: _bare(value) for key, value in part.items() if key not in _DATA}
+
+
+def _bare(value: Any) -> Any:
+    return _without_data(cast("Payload", value)) if isinstance(value, dict) else value
+
+
+def _decoded(data: str) -> bytes:
+    """The bytes of base64; of what is none, as many as it would have."""
+    try:
+        return base64.b64decode(data)
+    except (binascii.Error, ValueError):
+        return bytes(len(data) * 3 // 4)
+
+
+def _pages(content: bytes) -> int:
+    """The pages of a PDF as its page tree counts them, or so many page objects; else by its size."""
+    found = 0
+    for text in (content, *_unpacked(content)) if b"%PDF" in content[:1_024] else ():
+        counts = [int(one) for one in _COUNT.findall(text)] if b"/Pages" in text else []
+        found = max(found, len(_IS_PAGE.findall(text)), *counts, 0)
+    return min(found or -(-len(content) // _PAGE_BYTES) or 1, _MOST_PAGES)
+
+
+def _unpacked(content: bytes) -> Iterator[bytes]:
+    """The object streams of a PDF, in which newer ones keep their pages."""
+    room, at, whole = _UNPACKED, 0, memoryview(content)
+    for _ in range(_STREAMS):
+        at = content.find(b"/ObjStm", at) + 1
+        begins = _STREAM.search(content, at, at + 400) if at else None
+        if room <= 0 or not at:
+            return
+        if begins is not None:
+            try:
+                text = zlib.decompressobj().decompress(whole[begins.end() :], room)
+            except zlib.error:
+                continue
+            room -= len(text)
+            yield text
+
+
+def _milliseconds(content: bytes) -> int:
+    rate = _LOWEST_RATE
+    if content[:4] == b"RIFF" and content[8:12] == b"WAVE" and (at := content.find(b"fmt ", 12, 4_096)) >= 0:
+        claimed = struct.unpack_from("<I", content, at + 16)[0] if len(content) >= at + 20 else 0
+        rate = claimed if _LOWEST_RATE <= claimed <= _HIGHEST_RATE else rate
+    return len(content) * 1_000 // rate
 
 
 def system_text(text: str, counter: TokenCounter) -> int:

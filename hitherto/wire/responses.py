@@ -79,11 +79,7 @@ class ResponsesFormat(BaseFormat):
             return cost.message_tokens(item, counter, free=("type", "id", "status"))
         if item.get("type") == "image_generation_call" and isinstance(item.get("result"), str):
             return cost.PER_ITEM + cost.structured({**item, "result": None}, counter) + counter.image_tokens
-        output = item.get("output")
-        if isinstance(output, list | dict):
-            bare = cost.structured({**item, "output": None}, counter)
-            return cost.PER_ITEM + bare + cost.content(cast("list[object]", output), counter)
-        return cost.PER_ITEM + cost.structured(item, counter)
+        return cost.PER_ITEM + cost.content(item, counter)
 
     def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
         return responses_answer(response)

@@ -1,0 +1,148 @@
+"""What files, sound and pictures cost: their pages, seconds and number, never the length of their base64."""
+
+from __future__ import annotations
+
+import base64
+import io
+import wave
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitherto.core.log.message import Wire
+from hitherto.tokens import counter_for
+from hitherto.wire import codec
+from hitherto.wire.cost import PAGE, SECOND
+from tests.wire.conversations import WIRES
+
+COUNTER = counter_for("gpt-4o")
+IMAGE = COUNTER.image_tokens
+REST = 120
+"""The most that such an item's other fields take here."""
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def pdf(pages: int) -> bytes:
+    objects = b"".join([b"2 0 obj <</Type /Page /Parent 1 0 R>> endobj\n"] * pages)
+    return b"%%PDF-1.4\n1 0 obj <</Type /Pages /Count %d>> endobj\n%s" % (pages, objects) + bytes(300_000)
+
+
+def packed_pdf(pages: int) -> bytes:
+    """As newer ones are written: the pages are in a compressed stream."""
+    stream = zlib.compress(b"<</Type/Pages/Count %d>>" % pages + b"<</Type/Page/Parent 1 0 R>>" * pages)
+    return b"%PDF-1.7\n3 0 obj\n<</Type/ObjStm/Filter/FlateDecode>>\nstream\r\n" + stream + b"\nendstream\nendobj\n"
+
+
+def wav(seconds: int) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((1, 2, 16_000, 0, "NONE", ""))
+        sound.writeframes(bytes(32_000 * seconds))
+    return file.getvalue()
+
+
+def file(to: Wire, content: bytes, media: str = "application/pdf") -> dict[str, Any]:
+    data = f"data:{media};base64,{encoded(content)}"
+    match to:
+        case "openai.chat":
+            return {"type": "file", "file": {"filename": "a", "file_data": data}}
+        case "openai.responses":
+            return {"type": "input_file", "filename": "a", "file_data": data}
+        case _:
+            source = {"type": "base64", "media_type": media, "data": encoded(content)}
+            return {"type": "document", "source": source, "title": "a"}
+
+
+def tokens(to: Wire, *parts: dict[str, Any]) -> int:
+    return codec(to).tokens({"role": "user", "content": list(parts)}, COUNTER)
+
+
+@pytest.mark.parametrize("to", WIRES)
+@pytest.mark.parametrize("made", [pdf, packed_pdf])
+@given(pages=st.integers(1, 200))
+def test_a_pdf_costs_its_pages(to: Wire, made: Any, pages: int) -> None:
+    assert 0 <= tokens(to, file(to, made(pages))) - pages * (PAGE + IMAGE) <= REST
+
+
+@pytest.mark.parametrize("to", WIRES)
+def test_a_file_that_has_no_pages_costs_by_its_size(to: Wire) -> None:
+    for content in (b"", b"%PDF-1.7 of no page", b"PK\x03\x04"):
+        assert 0 <= tokens(to, file(to, content)) - (PAGE + IMAGE) <= REST
+    assert 0 <= tokens(to, file(to, b"%PDF-1.7" + bytes(29_000))) - 3 * (PAGE + IMAGE) <= REST
+    boasting = b"%PDF-1.7 <</Type/Pages/Count 999999999>>"
+    assert tokens(to, file(to, boasting)) <= 600 * (PAGE + IMAGE) + REST
+
+
+@pytest.mark.parametrize("to", WIRES)
+def test_a_text_in_a_file_costs_its_tokens(to: Wire) -> None:
+    text = "Where were we? " * 500
+    assert 0 <= tokens(to, file(to, text.encode(), "text/plain")) - COUNTER.count(text) <= REST
+
+
+@pytest.mark.parametrize("to", ["openai.chat", "openai.responses"])
+@given(seconds=st.integers(0, 20))
+def test_sound_costs_its_seconds(to: Wire, seconds: int) -> None:
+    part = {"type": "input_audio", "input_audio": {"data": encoded(wav(seconds)), "format": "wav"}}
+    assert seconds * SECOND <= tokens(to, part) <= (seconds + 1) * SECOND + REST
+
+
+def test_sound_of_an_unknown_format_costs_by_the_lowest_rate() -> None:
+    liars = [b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0" + rate * 2 for rate in (bytes(4), b"\xff" * 4)]
+    for begin in (b"", b"RIFF", *liars):
+        content = begin.ljust(7_500, b"\0")
+        part = {"type": "input_audio", "input_audio": {"data": encoded(content), "format": "???"}}
+        assert 10 * SECOND <= tokens("openai.chat", part) <= 10 * SECOND + REST
+
+
+def test_sound_that_the_model_spoke_costs_its_seconds() -> None:
+    audio = {"id": "a", "data": encoded(wav(9)), "transcript": "Nine seconds.", "expires_at": 1}
+    item = {"role": "assistant", "content": None, "audio": audio}
+    assert 9 * SECOND <= codec("openai.chat").tokens(item, COUNTER) <= 10 * SECOND + REST
+
+
+def test_pictures_and_files_in_tools_results_cost_the_same() -> None:
+    plot = {"type": "image", "url": f"data:image/png;base64,{encoded(bytes(300_000))}"}
+    item = {"type": "code_interpreter_call", "id": "c", "code": "plot()", "outputs": [plot, plot]}
+    assert 0 <= codec("openai.responses").tokens(item, COUNTER) - 2 * IMAGE <= REST
+    page = {"type": "web_fetch_result", "url": "https://example.com", "content": file("anthropic", packed_pdf(2))}
+    fetched = {"type": "web_fetch_tool_result", "tool_use_id": "t", "content": page}
+    assert 0 <= tokens("anthropic", fetched) - 2 * (PAGE + IMAGE) <= REST
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [file("anthropic", pdf(2))]}
+    assert 0 <= tokens("anthropic", result) - 2 * (PAGE + IMAGE) <= REST
+
+
+def test_a_picture_costs_the_same_whatever_its_header_claims() -> None:
+    header = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (10_000).to_bytes(4, "big") * 2
+    picture = {"type": "input_image", "image_url": f"data:image/png;base64,{encoded(header)}"}
+    assert 0 <= tokens("openai.responses", picture) - IMAGE <= REST
+
+
+def test_base64_in_a_text_is_text() -> None:
+    text = f"data:application/pdf;base64,{encoded(bytes(range(256)) * 4)}"
+    assert tokens("openai.chat", {"type": "text", "text": text}) >= COUNTER.count(text)
+
+
+junk = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=20), st.just("data:"), st.just("%%%")),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["type", "data", "file_data", "content", "source", "media_type"]), inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    kind=st.sampled_from(["file", "input_file", "document", "input_audio", "image"]),
+    key=st.sampled_from(["file", "file_data", "source", "input_audio", "content"]),
+    value=junk,
+)
+def test_nonsense_has_a_cost(kind: str, key: str, value: object) -> None:
+    for to in WIRES:
+        assert tokens(to, {"type": kind, key: value}) > 0
