@@ -194,9 +194,11 @@ class ModelRejected(ModelError):
 
 class InvalidModelAnswer(ModelError):
     """The model answered with nothing, or with something that cannot be a digest. It is paid for all the same: `tokens`
-    are those in, of them from the provider's cache, and out, as far as the endpoint said."""
+    are those in, of them from the provider's cache, and out, as far as the endpoint said; `tokens_written` are those
+    of the prompt that were put into the cache."""
 
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)
+    tokens_written: int | None = None
 
 
 class InvalidEmbedding(InvalidModelAnswer):

@@ -68,10 +68,16 @@ class Price:
         """What an answer of `tokens` costs in dollars."""
         return tokens * self.output / _PER
 
-    def call(self, tokens_in: int | None, cached: int | None, out: int | None) -> float:
-        """What a call costs in dollars, by the token counts that its endpoint gave; a missing count is 0."""
+    def call(self, tokens_in: int | None, cached: int | None, out: int | None, written: int | None = None) -> float:
+        """What a call costs in dollars, by the token counts that its endpoint gave; a missing count is 0. `written` of
+        the prompt's tokens were put into the cache; None where the endpoint does not say."""
         prompt = tokens_in or 0
-        return self.prompt(prompt, min(cached or 0, prompt)) + self.answer(out or 0)
+        cached = min(cached or 0, prompt)
+        if written is None or self.cache_write is None:
+            return self.prompt(prompt, cached) + self.answer(out or 0)
+        written = min(written, prompt - cached)
+        plain = (prompt - cached - written) * self.input
+        return (cached * self.cached_input + written * self.cache_write + plain) / _PER + self.answer(out or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from hitherto.engine.daily_limit import CallPostponed, DailyLimit
 from hitherto.engine.services import Services
 from hitherto.errors import HithertoError, InvalidModelAnswer, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.logs import logger
+from hitherto.ports.models import Completion
 from hitherto.uninterrupted import uninterrupted
 
 log = logger("hitherto.model")
@@ -148,6 +149,7 @@ class Calls:
         began = time.monotonic()
         asked = True
         took: _Took = (None, None, None)
+        written: int | None = None
         cause: FailureCause | None = FailureCause.DEFECT
         settings = self._services.settings
         provider = settings.embedder_provider if what.purpose is Purpose.EMBED else settings.model_provider
@@ -157,6 +159,7 @@ class Calls:
             ):
                 answer = await self._bounded(ask)
                 took, asked = (answer.tokens_in, answer.tokens_cached, answer.tokens_out), answer.asked
+                written = answer.tokens_written if isinstance(answer, Completion) else None
                 cause = None
                 return answer
         except asyncio.CancelledError:
@@ -165,7 +168,7 @@ class Calls:
         except HithertoError as error:
             cause = cause_of(error)
             if isinstance(error, InvalidModelAnswer):
-                took = error.tokens
+                took, written = error.tokens, error.tokens_written
             elif isinstance(error, ModelUnavailable):
                 self._last_causes[what.model] = cause
             raise
@@ -173,7 +176,7 @@ class Calls:
             # First of all: without the outcome of this ticket, a half-open breaker would keep every other call out.
             self._tell(breaker, ticket, what.model, cause)
             if asked:
-                call = self._entry(took, what, cause, seconds=time.monotonic() - began)
+                call = self._entry(took, what, cause, written=written, seconds=time.monotonic() - began)
                 ledger.append(call)
                 self._daily_limit.made(what.tenant, what.user, call)
                 self._services.watch.called(call)
@@ -200,8 +203,10 @@ class Calls:
             cause=self._last_causes.get(model, FailureCause.UNREACHABLE),
         )
 
-    def _entry(self, took: _Took, what: CallContext, cause: FailureCause | None, *, seconds: float) -> ModelCall:
-        tokens_in, tokens_cached, tokens_out = map(_figure, took)
+    def _entry(
+        self, took: _Took, what: CallContext, cause: FailureCause | None, *, written: int | None, seconds: float
+    ) -> ModelCall:
+        tokens_in, tokens_cached, tokens_out = map(figure, took)
         price = None if tokens_in is None and tokens_out is None else self._services.price(what.model)
         return ModelCall(
             purpose=what.purpose,
@@ -210,7 +215,7 @@ class Calls:
             tokens_in=tokens_in,
             tokens_cached=tokens_cached,
             tokens_out=tokens_out,
-            cost=None if price is None else price.call(tokens_in, tokens_cached, tokens_out),
+            cost=None if price is None else price.call(tokens_in, tokens_cached, tokens_out, figure(written)),
             cause=cause,
             digest=what.digest,
         )
@@ -274,7 +279,7 @@ async def call_adapter(ask: Callable[[], Awaitable[_Found]]) -> _Found:
         raise RuntimeError(f"the adapter raised {type(error).__name__}") from error
 
 
-def _figure(value: object) -> int | None:
+def figure(value: object) -> int | None:
     """An endpoint's token count; None for a value that is not a credible count."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
 

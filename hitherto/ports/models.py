@@ -162,13 +162,15 @@ EXTRACTIVE = "extractive"
 class Completion:
     """A model's answer. `text` is the answer as text; where `Prompt.schema` was given and the endpoint has structured
     output, it is the JSON text. `tokens_in`, of which `tokens_cached` came from the provider's prompt cache, and
-    `tokens_out` are the endpoint's own figures, if given. `asked` is whether a model was called at all: an answer that
-    was computed locally is in no ledger."""
+    `tokens_out` are the endpoint's own figures, if given, and so is `tokens_written`: those of `tokens_in` that were
+    put into that cache. `asked` is whether a model was called at all: an answer that was computed locally is in no
+    ledger."""
 
     text: str
     tokens_in: int | None = None
     tokens_cached: int | None = None
     tokens_out: int | None = None
+    tokens_written: int | None = None
     asked: bool = True
 
 

@@ -155,12 +155,12 @@ class Anthropic(Model):
         usage = at(answer, "usage")
         cached = tokens(at(usage, "cache_read_input_tokens"))
         new = tokens(at(usage, "input_tokens"))
-        written = tokens(at(usage, "cache_creation_input_tokens")) or 0
-        all_in = None if new is None else new + written + (cached or 0)  # Anthropic counts the three apart
+        written = tokens(at(usage, "cache_creation_input_tokens"))
+        all_in = None if new is None else new + (written or 0) + (cached or 0)  # Anthropic counts the three apart
         out = tokens(at(usage, "output_tokens"))
-        with paid((all_in, cached, out)):
+        with paid((all_in, cached, out), written):
             text = self._said(answer, body, prompt)
-        return Completion(text=text, tokens_in=all_in, tokens_cached=cached, tokens_out=out)
+        return Completion(text=text, tokens_in=all_in, tokens_cached=cached, tokens_out=out, tokens_written=written)
 
     def _said(self, answer: object, body: str, prompt: Prompt) -> str:
         """The answer's text. Raises InvalidModelAnswer where there is none, or not all of it."""

@@ -240,3 +240,12 @@ def test_a_list_of_ones_own_stands_for_itself(tmp_path: Path) -> None:
     mine.write_bytes(model(input=-0.4))
     with pytest.raises(InvalidInput, match=r"mine\.json: mini\.input is -0\.4; give US dollars"):
         listed_in(mine)
+
+
+def test_what_is_written_to_the_cache_costs_the_write_price() -> None:
+    price = shipped().named("claude-haiku-4-5")
+    assert price.call(10_000, 2_000, 0, 5_000) == pytest.approx((2_000 * 0.1 + 5_000 * 1.25 + 3_000 * 1.0) / 1e6)
+    assert price.call(10_000, 2_000, 0, 0) == price.call(10_000, 2_000, 0)
+    assert price.call(10_000, 2_000, 0, 10**9) == pytest.approx((2_000 * 0.1 + 8_000 * 1.25) / 1e6)
+    unlisted = shipped().named("gpt-4.1")
+    assert unlisted.call(10_000, 2_000, 0, 5_000) == unlisted.call(10_000, 2_000, 0)

@@ -114,6 +114,16 @@ async def test_an_entry_says_what_the_call_took(calls: Callable[..., Calls]) -> 
     assert entry.latency_ms >= 0
 
 
+async def test_tokens_written_to_the_cache_cost_the_write_price(calls: Callable[..., Calls]) -> None:
+    ledger = list[ModelCall]()
+    answers = Answers(replace(GOOD, tokens_written=300), replace(GOOD, tokens_written=-1))
+    what = replace(WHAT, model="claude-haiku-4-5")
+    for _ in range(2):
+        await calls().make(answers, what, ledger)
+    written = (100 * 1.0 + 300 * 1.25 + 500 * 0.1 + 100 * 5.0) / 1e6
+    assert [one.cost for one in ledger] == pytest.approx([written, (400 * 1.0 + 500 * 0.1 + 100 * 5.0) / 1e6])
+
+
 async def test_an_answer_that_was_computed_on_the_spot_is_no_call(calls: Callable[..., Calls], told: Told) -> None:
     ledger = list[ModelCall]()
     await calls().make(Answers(Completion(text="yes", asked=False)), WHAT, ledger)

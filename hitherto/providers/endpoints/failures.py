@@ -255,10 +255,11 @@ def _is_without_credit(body: object) -> bool:
 
 
 @contextmanager
-def paid(tokens: tuple[int | None, int | None, int | None]) -> Generator[None]:
-    """Sets `tokens` (in, cached, out) on an InvalidModelAnswer from the block: an unusable answer costs too."""
+def paid(tokens: tuple[int | None, int | None, int | None], written: int | None = None) -> Generator[None]:
+    """Sets `tokens` (in, cached, out) and those written to the cache on an InvalidModelAnswer from the block: an
+    unusable answer costs too."""
     try:
         yield
     except InvalidModelAnswer as error:
-        error.tokens = tokens
+        error.tokens, error.tokens_written = tokens, written
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -128,14 +129,18 @@ class OpenAICompatible(Model):
 
     def _read(self, body: str) -> Completion:
         answer = self._endpoint.answer(body)
+        usage = at(answer, "usage")
         took = (
-            tokens(at(answer, "usage", "prompt_tokens")),
-            tokens(at(answer, "usage", "prompt_tokens_details", "cached_tokens")),
-            tokens(at(answer, "usage", "completion_tokens")),
+            tokens(at(usage, "prompt_tokens")),
+            _first(usage, _CACHED),
+            tokens(at(usage, "completion_tokens")),
         )
-        with paid(took):
+        written = _first(usage, _WRITTEN)
+        with paid(took, written):
             text = self._said(answer, body)
-        return Completion(text=text, tokens_in=took[0], tokens_cached=took[1], tokens_out=took[2])
+        return Completion(
+            text=text, tokens_in=took[0], tokens_cached=took[1], tokens_out=took[2], tokens_written=written
+        )
 
     def _said(self, answer: object, body: str) -> str:
         """The answer's text. Raises InvalidModelAnswer where there is none, or not all of it."""
@@ -171,6 +176,25 @@ def _response_format(prompt: Prompt, dialect: _OpenAIDialect) -> ResponseFormat 
             return {"type": "json_object"}
         case None:
             return omit
+
+
+_CACHED = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("prompt_cache_hit_tokens",),  # DeepSeek
+    ("cached_tokens",),  # Moonshot, Together
+    ("cache_read_input_tokens",),  # LiteLLM and other gateways to Anthropic
+)
+_WRITTEN = (
+    ("prompt_tokens_details", "cache_write_tokens"),  # OpenRouter
+    ("prompt_tokens_details", "cache_creation_tokens"),  # LiteLLM, and the next
+    ("cache_creation_input_tokens",),
+)
+"""Where servers say how many of a prompt's tokens came from their cache, and how many were put into it."""
+
+
+def _first(usage: object, places: Sequence[tuple[str, ...]]) -> int | None:
+    """The first of these counts that is one."""
+    return next((count for place in places if (count := tokens(at(usage, *place))) is not None), None)
 
 
 def _text(content: object) -> str:

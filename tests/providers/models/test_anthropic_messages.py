@@ -172,6 +172,12 @@ async def test_usage_without_a_cache_is_usage(at: Connect):
     assert (answer.tokens_in, answer.tokens_cached, answer.tokens_out) == (20, None, 3)
 
 
+async def test_what_was_written_to_the_cache_is_told(at: Connect):
+    with answering(message(text(CHANGES))) as endpoint:
+        answer = await at(endpoint).complete(prompt())
+    assert (answer.tokens_in, answer.tokens_written) == (91, 7)
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

@@ -246,3 +246,23 @@ def test_what_clients_trust_is_read_once() -> None:
     models: list[Any] = [OpenAICompatible(model=f"model {number}", api_key="k") for number in range(2)]
     first, second = (one._endpoint.client._client._transport._pool._ssl_context for one in models)
     assert first is second
+
+
+@pytest.mark.parametrize(
+    ("fields", "cached", "written"),
+    [
+        ({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 27}, 64, None),
+        ({"cached_tokens": 64}, 64, None),
+        ({"cache_read_input_tokens": 64, "cache_creation_input_tokens": 7}, 64, 7),
+        ({"prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 7}}, 64, 7),
+        ({"prompt_tokens_details": {"cached_tokens": "64"}, "cached_tokens": -1}, None, None),
+        ({"prompt_tokens_details": None}, None, None),
+    ],
+)
+async def test_cache_fields_of_other_providers(
+    at: Connect, fields: Body, cached: int | None, written: int | None
+) -> None:
+    body = {**json.loads(said(CHANGES).body), "usage": {"prompt_tokens": 91, "completion_tokens": 17, **fields}}
+    with Endpoint(Answer(body=json.dumps(body))) as endpoint:
+        answer = await at(endpoint).complete(prompt())
+    assert (answer.tokens_in, answer.tokens_cached, answer.tokens_written) == (91, cached, written)
