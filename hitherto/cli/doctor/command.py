@@ -27,7 +27,8 @@ def doctor(database: options.Database = None, as_json: options.Json = False) -> 
     """Check the database, the schema, the queue, the models and the rest, and say what to do.
 
     Changes nothing. Asks the model for a tiny digest, the embedder for the vector of a word, and a reranker for the
-    order of two sentences, which may cost a fraction of a cent.
+    order of two sentences, which may cost a fraction of a cent. A model on a server of one's own also gets a long
+    prompt, which shows whether it is read whole.
     """
     from hitherto.cli.memory import run
 

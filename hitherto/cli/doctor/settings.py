@@ -10,9 +10,10 @@ from enum import StrEnum
 
 from hitherto import tokens
 from hitherto.core.digests.make import DigestContent, digest
-from hitherto.core.prompt import PromptLine
+from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.prompt import Prompt, PromptLine
 from hitherto.core.recall.vectors import Space
-from hitherto.errors import HithertoError, InvalidInput, InvalidSettings
+from hitherto.errors import HithertoError, InvalidInput, InvalidModelAnswer, InvalidSettings
 from hitherto.other_systems.settings_aliases import ignored_variables
 from hitherto.ports.models import EXTRACTIVE, Completion, Embedder, Model, Reranker, usable
 from hitherto.pricing import listed
@@ -98,29 +99,67 @@ _LINES = (
     PromptLine(0, "user", "We meet on Tuesday at nine, in Lisbon."),
     PromptLine(1, "assistant", "Tuesday at nine it is."),
 )
+_LONG = 12_000
+"""Words of a prompt that a server of one's own reads in seconds, and that the windows which cut prompts do not hold."""
+_SAY_YES = "Whatever comes, answer with the word yes."
 _WORD = "hello"
 _QUESTION = "Where do we meet?"
 _PASSAGES = ("The invoice is paid.", "We meet in Lisbon, by the river.")
 
 
 async def check_model(settings: Settings) -> Check:
-    """Makes one tiny digest with the model."""
+    """Makes one tiny digest with the model, and has a server of one's own read a long prompt."""
     name = "model"
     try:
         async with aclosing(model_of(settings)) as model:
-            return await _ask_model(name, model, plain_text=settings.model_output == "text")
+            check, counts = await _ask_model(name, model, plain_text=settings.model_output == "text")
+            own = settings.model_provider == "ollama" or (
+                settings.model_provider == "openai" and settings.model_base_url is not None
+            )
+            return await _ask_window(check, model) if own and counts and check.state is CheckState.OK else check
     except HithertoError as error:
         return failed(name, f"{settings.model}: {error}")
 
 
-async def _ask_model(name: str, model: Model, *, plain_text: bool) -> Check:
+async def _ask_window(check: Check, model: Model) -> Check:
+    """`check`, or what is wrong with the model's context window. Each word that is sent is a token at least."""
+    words = min(model.input_limit * 3 // 4, _LONG)
+    task = DigestTask(known=(), leaving=frozenset(), lines=(), limit=100)
+    text = "memory " * words
+    try:
+        answer = await model.complete(
+            Prompt(system=_SAY_YES, user=text, schema_name="", schema={}, max_tokens=100, task=task)
+        )
+        read = answer.tokens_in
+    except InvalidModelAnswer as error:
+        read = error.tokens[0]
+    except HithertoError as error:
+        return warning(
+            check.name,
+            f"{check.found}; but of a prompt of {words:,} words it says: {error}",
+            f"set model_input_limit (HITHERTO_MODEL_INPUT_LIMIT), now {model.input_limit:,}, to what it can read",
+        )
+    if read is None or read >= words:
+        return check
+    return failed(
+        check.name,
+        f"{model.name} read {read:,} tokens of a prompt of {words:,} words: its server cuts prompts to its context "
+        "window without a word, and such digests fail",
+        "raise the window (with Ollama: num_ctx, or OLLAMA_CONTEXT_LENGTH), or set model_input_limit "
+        f"(HITHERTO_MODEL_INPUT_LIMIT), now {model.input_limit:,}, below it",
+    )
+
+
+async def _ask_model(name: str, model: Model, *, plain_text: bool) -> tuple[Check, bool]:
+    """The check; and whether the model's count of the prompt's tokens is one."""
+    count = tokens.counter_for(tokens.CANONICAL).count
     making = digest(
         base=(),
         lines=_LINES,
         start=0,
         limit=100,
         input_limit=model.input_limit,
-        count=tokens.counter_for(tokens.CANONICAL).count,
+        count=count,
         plain_text=plain_text,
     )
     prompt = next(making)
@@ -135,19 +174,21 @@ async def _ask_model(name: str, model: Model, *, plain_text: bool) -> Check:
         nothing, fail = "nothing that makes a digest", "such digests fail"
         if '"summary"' in answer.text:  # another form of the answer, which is read where facts are asked for
             nothing, fail = f"{nothing} without facts", "digests that find facts understand it; others fail"
-        return warning(
+        found = warning(
             name,
             f"{model.name} answered in {took}, but with {nothing}: {answer.text[:200]!r}",
             f"{fail} after a second try; take a model or a server that can answer after a JSON schema, or say that it "
             "writes text: HITHERTO_MODEL_OUTPUT=text",
         )
+        return found, False
     if not answer.asked:
-        return ok(name, f"{model.name}: digests are made in this process, without a model")
+        return ok(name, f"{model.name}: digests are made in this process, without a model"), False
+    counts = (answer.tokens_in or 0) >= count(prompt.system + prompt.user) // 2
     if plain_text:
-        return ok(name, f"{model.name} answered in {took}, in plain text: each digest is one text, without facts")
-    return ok(
-        name, f"{model.name} answered in {took}, after the JSON schema ({len(made.items)} statements{_usage(answer)})"
-    )
+        found = ok(name, f"{model.name} answered in {took}, in plain text: each digest is one text, without facts")
+        return found, counts
+    said = f"after the JSON schema ({len(made.items)} statements{_usage(answer)})"
+    return ok(name, f"{model.name} answered in {took}, {said}"), counts
 
 
 def _usage(answer: Completion) -> str:

@@ -32,13 +32,13 @@ from hitherto.core.policy.parts import Chunk, Summarize
 from hitherto.core.policy.policy import Stage
 from hitherto.core.policy.view import layout_of
 from hitherto.core.prompt import Prompt, PromptLine
-from hitherto.engine.calls import CallContext, Calls, told
+from hitherto.engine.calls import CallContext, Calls, figure, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.facts.learn import FoundFacts, facts_task, found_facts_of
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services
-from hitherto.errors import HithertoError, InvalidMessage, InvalidModelAnswer, InvalidPolicy
+from hitherto.errors import HithertoError, InvalidMessage, InvalidModelAnswer, InvalidPolicy, ModelRejected
 from hitherto.logs import logger
 from hitherto.ports.models import CompactionResult, Completion
 
@@ -46,6 +46,12 @@ log = logger("hitherto.digest")
 
 _FAR_TOO_LONG = 4
 """An answer of more than this many times its token limit is not read."""
+
+_SMALLEST_WINDOW = 2_000
+"""Tokens that every server takes."""
+
+_FEWEST = 2
+"""No tokenizer at hand counts less of a prompt than one part in so many of what o200k counts."""
 
 
 class Archiver:
@@ -117,6 +123,7 @@ class Archiver:
         what = CallContext(model=model.name, purpose=prompt.purpose, tenant=tenant, user=user, digest=excerpt.digest)
         before = len(ledger)
         answer = await self._calls.make(ask, what, ledger)
+        _check_read(prompt, answer, self._services)
         try:
             most = _FAR_TOO_LONG * prompt.max_tokens
             if len(answer.text) > most and self._services.canonical.count(answer.text) > most:
@@ -234,7 +241,13 @@ class DigestMaker:
 
         tenant, user = work.scope.tenant, work.scope.user
         what = CallContext(model=model.name, purpose=prompt.purpose, tenant=tenant, user=user, digest=work.digest.id)
-        return await self._calls.make(ask, what, ledger)
+        answer = await self._calls.make(ask, what, ledger)
+        try:
+            _check_read(prompt, answer, self._services)
+        except ModelRejected:
+            _mark_unusable(ledger)
+            raise
+        return answer
 
     async def _compacted(self, work: DigestWork, ledger: list[ModelCall]) -> DigestOutcome:
         """Have the compaction endpoint make new opaque items from those of the base and the messages since, which are
@@ -282,6 +295,20 @@ class DigestMaker:
         handle = Handle(self._services, work.scope, work.conversation)
         head = await handle.head()
         return Redactor(layout_of(handle.resuming(head, work.digest), head), self._services.codec(RESPONSES))
+
+
+def _check_read(prompt: Prompt, answer: Completion, services: Services) -> None:
+    """Raises ModelRejected where the model read less than it was sent, by its own count of the prompt's tokens: then
+    its server cut the prompt, and the answer leaves something out. A count that is none (0, negative, huge, no number)
+    says nothing."""
+    sent = services.canonical.count(f"{prompt.system}\n{prompt.user}")
+    read = figure(answer.tokens_in)
+    if read and sent >= _SMALLEST_WINDOW and read < sent // _FEWEST:
+        raise ModelRejected(
+            f"{services.model.name!r} read {read:,} tokens of a prompt of about {sent:,}: its server cut the prompt to "
+            "its context window; raise that (with Ollama: num_ctx, or OLLAMA_CONTEXT_LENGTH), or set model_input_limit "
+            "(HITHERTO_MODEL_INPUT_LIMIT) below it"
+        )
 
 
 def _tell_left_out(work: DigestWork, statements: int) -> None:

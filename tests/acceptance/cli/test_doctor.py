@@ -94,6 +94,11 @@ def test_no_secret_is_shown() -> None:
 # Models
 
 
+def reading(answer: Answer, tokens: int) -> Answer:
+    """The answer of a server that says it read so many tokens."""
+    return Answer(body=json.dumps({**json.loads(answer.body), "usage": {"prompt_tokens": tokens}}))
+
+
 class TestModel:
     def test_it_is_really_asked(self) -> None:
         with Endpoint(STRUCTURED) as endpoint:
@@ -105,6 +110,19 @@ class TestModel:
         assert len(endpoint.asked) == 1
         assert endpoint.asked[0]["response_format"]["type"] == "json_schema"
         assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
+
+    def test_a_window_that_cuts_prompts_is_found(self) -> None:
+        cutting = Endpoint(reading(STRUCTURED, 700), reading(said("yes"), 4_096))
+        with cutting as endpoint:
+            line = without_database(**model_at(endpoint)).said("model", "failed")
+        assert "read 4,096 tokens of a prompt of 12,000 words" in line
+        assert "num_ctx" in line
+        with Endpoint(reading(STRUCTURED, 700), reading(said(""), 2_050)) as endpoint:
+            without_database(**model_at(endpoint)).said("model", "failed")
+        with Endpoint(reading(STRUCTURED, 700), refused(400, "context length exceeded")) as endpoint:
+            assert "HITHERTO_MODEL_INPUT_LIMIT" in without_database(**model_at(endpoint)).said("model", "warning")
+        with Endpoint(reading(STRUCTURED, 700), reading(said("yes"), 12_030)) as endpoint:
+            without_database(**model_at(endpoint)).said("model", "ok")
 
     @pytest.mark.parametrize(
         ("answer", "state", "says"),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto import Conversation, sliding_window
+from hitherto import Conversation, assistant, sliding_window, user
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.ledger import FailureCause, Purpose
@@ -22,6 +22,7 @@ from hitherto.core.log.append import extended
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.engine.digests.attempt import backoff
 from hitherto.errors import ModelRateLimited, ModelRejected, ModelUnavailable
+from hitherto.ports.models import Completion
 from hitherto.providers.scripted import Gate, Reply, Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY, asks, bodies, each, fates, opener, rounds, said, says_each
@@ -136,6 +137,38 @@ async def test_a_refusal_is_one_call_and_one_message(store: Store, caplog: pytes
             "Summarization failed for conv_123: ModelRejected: the key is wrong"
         ]
         assert await missing(chat) == ["digest"]
+
+
+async def test_it_is_refused_if_the_model_read_less_than_it_was_sent(store: Store) -> None:
+    async with opener(store, POLICY)(Reading(2_050)) as (memory, chat):
+        await chat.append(user("a long question " * 2_000), assistant("answer"))
+        await memory.wait_for_digests()
+        (row,) = await rows_when(chat, ended)
+        assert row.status is Status.FAILED
+        assert row.error is not None
+        assert "read 2,050 tokens of a prompt of about" in row.error
+        assert "num_ctx" in row.error
+        (costs,) = await memory.costs("purpose")
+        assert (costs.calls, costs.failed, costs.tokens_in) == (1, 1, 2_050)
+
+
+@pytest.mark.parametrize("figure", [None, 0, -5, 2**40, "2050", True, 5_000])
+async def test_a_model_whose_usage_is_nonsense_is_believed(store: Store, figure: Any) -> None:
+    async with opener(store, POLICY)(Reading(figure)) as (memory, chat):
+        await chat.append(user("a long question " * 2_000), assistant("answer"))
+        await memory.wait_for_digests()
+        assert [row.status for row in await rows_when(chat, ended)] == [Status.COMPLETED]
+
+
+class Reading(Scripted):
+    """A model that says it read so many tokens."""
+
+    def __init__(self, tokens: Any) -> None:
+        super().__init__(then=says_each)
+        self._tokens = tokens
+
+    async def complete(self, prompt: Any) -> Completion:
+        return replace(await super().complete(prompt), tokens_in=self._tokens, asked=True)
 
 
 @pytest.mark.parametrize("unusable", ["", '{"add": [{"te', "far too long " * 20_000], ids=["empty", "broken", "long"])
