@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hitherto.core.recall.bm25 import Posting, TermScores, weigh
+from hitherto.core.recall.bm25 import Posting, WordScores, weigh
 from hitherto.core.recall.codes import CosineScale, likeness, scale_of
 from hitherto.core.recall.terms import QuestionTerms
 
@@ -57,7 +57,7 @@ class FirstStage:
     each source, ascending."""
 
     scores: NDArray[np.float32]
-    words: TermScores
+    words: WordScores
     by_author: NDArray[np.bool_]
     by_role: NDArray[np.bool_]
     begins: NDArray[np.int64]
@@ -110,7 +110,7 @@ def first_stage(
     begins = np.arange(len(lengths)) if further is None else np.flatnonzero(~further)
     sources = None if further is None else np.cumsum(~further, dtype=np.int64)
     asked = [postings.get(int(word), none) for word in terms.words]
-    words = weigh(asked, lengths, within=within, sources=sources)
+    words = weigh(asked, lengths, begins=terms.begins, within=within, sources=sources)
     named = authors_named(terms, postings)
     by_author = np.zeros(len(lengths), dtype=np.bool_)
     for name in named:
@@ -130,6 +130,8 @@ def first_stage(
     if within is not None:
         scores *= within
     names = np.array([int(name) in named for name in terms.authors[: len(terms.words)]], dtype=np.bool_)
+    if len(names):
+        names = np.logical_or.reduceat(names, terms.begins)
     return FirstStage(
         scores=scores,
         words=words,
@@ -188,9 +190,9 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
 
     Messages lend to each other only if both are candidates.
     """
-    by_term = first.words.by_term(candidates.numbers)
+    by_word = first.words.by_word(candidates.numbers)
     alike = first.scale.above(candidates.cosine)
-    passages = by_term.sum(axis=0) + np.float32(LIKENESS_WEIGHT) * alike
+    passages = by_word.sum(axis=0) + np.float32(LIKENESS_WEIGHT) * alike
     begins = np.flatnonzero(np.diff(candidates.source, prepend=-1))
     best = np.lexsort((-passages, candidates.source))[begins]  # of equal ones the first
     numbers = candidates.numbers[best]
@@ -199,9 +201,9 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     by_author[known], by_role[known] = first.by_author[numbers[known]], first.by_role[numbers[known]]
     # What a source says on the whole: each term where it counts most.
     said, alike_most = (
-        (np.maximum.reduceat(by_term, begins, axis=1), np.maximum.reduceat(alike, begins))
+        (np.maximum.reduceat(by_word, begins, axis=1), np.maximum.reduceat(alike, begins))
         if len(begins)
-        else (by_term, alike)
+        else (by_word, alike)
     )
     had = said > 0
     had[first.names] |= by_author
@@ -212,7 +214,7 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
         lent_had[:, taker] = np.maximum(lent_had[:, taker], np.float32(_SHARE) * had[:, lender])
         lent_alike[taker] += np.float32(_OF_LIKENESS) * share * alike_most[lender]
     around = lent_words.sum(axis=0) - said.sum(axis=0) + np.float32(LIKENESS_WEIGHT) * lent_alike
-    words = by_term[:, best].sum(axis=0)
+    words = by_word[:, best].sum(axis=0)
     alike_part = np.float32(LIKENESS_WEIGHT) * alike[best]
     author = np.float32(AUTHOR_WEIGHT) * by_author + np.float32(ROLE_WEIGHT) * by_role * (words + alike_part)
     asking = np.float32(ASKS_WEIGHT) * candidates.asks

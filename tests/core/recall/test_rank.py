@@ -67,7 +67,8 @@ def spaced(*messages: tuple[str | None, str]) -> Corpus:
 def terms_of(*texts: str) -> tuple[list[Posting], NDArray[np.int32]]:
     corpus = Corpus(tuple((None, text) for text in texts))
     postings = corpus.postings
-    wanted = question_terms("cello lute").words.tolist()
+    question = question_terms("cello lute")
+    wanted = question.words[question.begins].tolist()
     none = (np.zeros(0, np.uint32), np.zeros(0, np.uint8))
     return [postings.get(term, none) for term in wanted], corpus.lengths
 
@@ -89,6 +90,16 @@ def test_bm25_counts_only_what_is_within() -> None:
     words = weigh(postings, lengths, within=within)
     alone, fewer = terms_of("cello", "cello cello", "red")
     assert words.scores.tolist() == pytest.approx([*weigh(alone, fewer).scores[:2].tolist(), 0, 0, 0], rel=1e-5)
+
+
+def test_a_word_counts_by_the_term_that_gives_most() -> None:
+    postings, lengths = terms_of("cello lute", "cello", "lute lute", "red")
+    apart = weigh(postings, lengths)
+    as_one = weigh(postings, lengths, begins=np.array([0]))
+    every = np.arange(len(lengths))
+    assert as_one.by_word(every).tolist() == [apart.by_word(every).max(axis=0).tolist()]
+    assert as_one.scores.tolist() == as_one.by_word(every)[0].tolist()
+    assert as_one.idf.tolist() == [apart.idf.min()]
 
 
 @pytest.mark.parametrize("within", [None, np.zeros(0, np.bool_)])
@@ -115,7 +126,7 @@ def test_what_each_term_gives_adds_up_to_the_score(texts: list[list[str]], data:
     postings, lengths = terms_of(*map(" ".join, texts))
     words = weigh(postings, lengths)
     numbers = np.array(data.draw(st.lists(st.integers(-2, len(texts) - 1) if texts else st.just(-1))), np.int64)
-    given_ = words.by_term(numbers)
+    given_ = words.by_word(numbers)
     assert given_.shape == (2, len(numbers))
     assert (given_ <= words.idf[:, np.newaxis]).all()
     expected = [float(words.scores[number]) if number >= 0 else 0.0 for number in numbers.tolist()]

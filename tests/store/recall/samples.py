@@ -10,7 +10,7 @@ import numpy as np
 
 from hitherto.core.recall.filter import SearchFilter
 from hitherto.core.recall.index import Candidate, IndexBlock, IndexEntry, IndexWork, Key, SearchData, Source
-from hitherto.core.recall.terms import analyzed
+from hitherto.core.recall.terms import analyzed, question_terms
 from hitherto.core.recall.vectors import Space, Vector, Vectors
 from hitherto.store.recall.index import SearchIndex
 from hitherto.store.store import Store
@@ -27,9 +27,8 @@ ENOUGH = 1_000
 
 
 def term(word: str) -> int:
-    """The hash of a word that is a single term."""
-    (found,) = analyzed(word).hashes.tolist()
-    return found
+    """The hash of a word's first term."""
+    return int(question_terms(word).words[0])
 
 
 def vector_of(text: str, space: Space = SPACE) -> Vector:
