@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 @pytest.mark.parametrize("search_in", SearchIn)
 @pytest.mark.parametrize("embedder", ["wordllama", "none"])
-@pytest.mark.parametrize("file", ["languages.json", "languages_held_out.json"])
+@pytest.mark.parametrize("file", ["languages.json", "languages_held_out.json", "languages_further.json"])
 async def test_56_of_60_questions_in_twelve_languages_find_their_answer_first(
     file: str, embedder: str, search_in: SearchIn
 ) -> None:
