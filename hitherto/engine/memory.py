@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
@@ -190,6 +190,7 @@ class Memory:
         metadata: Mapping[str, object] | None = None,
         subject: str | None = None,
         rerank: bool = True,
+        at: datetime | None = None,
     ) -> RecallResult:
         """Search the scope for what answers the question best: at most `limit` hits, the best first.
 
@@ -200,6 +201,9 @@ class Memory:
         doc_type "conversation", "all" means any); `subject` to facts about it and to what belongs to conversations
         about it; `min_score` to hits with at least this score (0 to 1). `all_agents` searches what belongs to the
         user's other agents too. Without `rerank`, the reranker is not called.
+
+        Days that an English question names ("on 9 July", "last Tuesday") are those before `at`, when it is asked (now),
+        and what was said on them comes first.
 
         An empty question finds nothing. Where the embedder or the reranker is unavailable, `RecallResult.missing` says
         so. Raises InvalidScope and InvalidInput.
@@ -229,7 +233,10 @@ class Memory:
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
         most, at_least = checked_limit(limit), checked_share(min_score, "min_score", ends=True)
-        return await self._recaller.recall(question, criteria, limit=most, min_score=at_least, rerank=rerank)
+        today = (checked_time(at, "at") or datetime.now(UTC)).date()
+        return await self._recaller.recall(
+            question, criteria, today=today, limit=most, min_score=at_least, rerank=rerank
+        )
 
     async def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;

@@ -86,6 +86,7 @@ class SyncMemory(SyncMemoryBase):
         metadata: Mapping[str, object] | None = None,
         subject: str | None = None,
         rerank: bool = True,
+        at: datetime | None = None,
     ) -> RecallResult:
         """Search the scope for what answers the question best: at most `limit` hits, the best first. See
         `Memory.recall`."""
@@ -107,6 +108,7 @@ class SyncMemory(SyncMemoryBase):
                 metadata=metadata,
                 subject=subject,
                 rerank=rerank,
+                at=at,
             )
         )
 

@@ -12,7 +12,7 @@ leaving conversations out; docs/recall.md has the figures, and those of what was
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,9 @@ AUTHOR_WEIGHT = 4.0
 ROLE_WEIGHT = 0.7
 """By this part of its own score, a message of the role that most probably said it (`QuestionTerms.role`) counts more,
 where messages have no authors' names. Most questions to an agent are about what its user said."""
+
+DAY_WEIGHT = 4.0
+"""Added to the score of what was said on a day that the question names."""
 
 ASKS_WEIGHT = -0.5
 """Added to the score of a message that asks something itself: answers are wanted."""
@@ -61,8 +64,14 @@ class FirstStage:
     by_author: NDArray[np.bool_]
     by_role: NDArray[np.bool_]
     begins: NDArray[np.int64]
+    by_day: NDArray[np.bool_]
+    """What was said on a day that the question names."""
+
     names: NDArray[np.bool_]
     """Which of the question's words are authors' names."""
+
+    of_days: NDArray[np.bool_] | None
+    """As in `QuestionTerms`."""
 
     scale: CosineScale
     telling: bool = True
@@ -109,7 +118,10 @@ def first_stage(
     none = (np.zeros(0, np.uint32), np.zeros(0, np.uint8))
     begins = np.arange(len(lengths)) if further is None else np.flatnonzero(~further)
     sources = None if further is None else np.cumsum(~further, dtype=np.int64)
+    by_day = _said_on(terms.days, postings, len(lengths), within)
     asked = [postings.get(int(word), none) for word in terms.words]
+    if terms.of_days is not None and by_day.any():
+        asked = [none if of_day else posting for posting, of_day in zip(asked, terms.of_days, strict=True)]
     words = weigh(asked, lengths, begins=terms.begins, within=within, sources=sources)
     named = authors_named(terms, postings)
     by_author = np.zeros(len(lengths), dtype=np.bool_)
@@ -125,6 +137,7 @@ def first_stage(
         scores += above if coded is None else above * coded
     by_role = np.zeros(len(lengths), dtype=np.bool_)
     by_role[postings.get(terms.role, none)[0]] = True
+    scores += np.float32(DAY_WEIGHT) * by_day
     scores *= 1 + np.float32(ROLE_WEIGHT) * by_role
     scores += np.float32(AUTHOR_WEIGHT) * by_author
     if within is not None:
@@ -138,10 +151,30 @@ def first_stage(
         by_author=by_author,
         by_role=by_role,
         begins=begins,
+        by_day=by_day,
         names=names,
+        of_days=terms.of_days,
         scale=scale,
         telling=terms.telling,
     )
+
+
+def _said_on(
+    days: Sequence[Sequence[Sequence[int]]],
+    postings: Mapping[int, Posting],
+    size: int,
+    within: NDArray[np.bool_] | None,
+) -> NDArray[np.bool_]:
+    """Which passages were said on the days that are meant: of each expression, those of the first choice on which any
+    was said that is `within`."""
+    found = np.zeros(size, dtype=np.bool_)
+    for choices in days:
+        for choice in choices:
+            said = np.concatenate([postings[day][0] for day in choice if day in postings] or [np.zeros(0, np.uint32)])
+            if len(said) and (within is None or within[said].any()):
+                found[said] = True
+                break
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -169,9 +202,9 @@ class Ranking:
     source.
 
     `score` decides the order; it is the sum of `words` (BM25) and `likeness` of the best passage, `author` (or role),
-    `asking` (0 or less) and `neighbors`. It can be compared within one question only. `relevance`, from 0 to 1, can be
-    compared between questions: see the function `relevance`. `passages` has the sum of words and likeness of each
-    passage.
+    `day`, `asking` (0 or less) and `neighbors`. It can be compared within one question only. `relevance`, from 0 to 1,
+    can be compared between questions: see the function `relevance`. `passages` has the sum of words and likeness of
+    each passage.
     """
 
     order: NDArray[np.int64]
@@ -180,6 +213,7 @@ class Ranking:
     words: NDArray[np.float32]
     likeness: NDArray[np.float32]
     author: NDArray[np.float32]
+    day: NDArray[np.float32]
     asking: NDArray[np.float32]
     neighbors: NDArray[np.float32]
     passages: NDArray[np.float32]
@@ -199,6 +233,8 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     known = numbers >= 0
     by_author, by_role = np.zeros(len(best), dtype=np.bool_), np.zeros(len(best), dtype=np.bool_)
     by_author[known], by_role[known] = first.by_author[numbers[known]], first.by_role[numbers[known]]
+    by_day = np.zeros(len(best), dtype=np.bool_)
+    by_day[known] = first.by_day[numbers[known]]
     # What a source says on the whole: each term where it counts most.
     said, alike_most = (
         (np.maximum.reduceat(by_word, begins, axis=1), np.maximum.reduceat(alike, begins))
@@ -207,6 +243,8 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     )
     had = said > 0
     had[first.names] |= by_author
+    if first.of_days is not None:
+        had[first.of_days] |= by_day
     lent_words, lent_had, lent_alike = said.copy(), had.astype(np.float32), np.zeros_like(alike_most)
     for lender, taker, share in _neighbor_shares(candidates):
         # A term that is said twice counts once: where it counts most.
@@ -216,9 +254,11 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     around = lent_words.sum(axis=0) - said.sum(axis=0) + np.float32(LIKENESS_WEIGHT) * lent_alike
     words = by_word[:, best].sum(axis=0)
     alike_part = np.float32(LIKENESS_WEIGHT) * alike[best]
-    author = np.float32(AUTHOR_WEIGHT) * by_author + np.float32(ROLE_WEIGHT) * by_role * (words + alike_part)
+    day = np.float32(DAY_WEIGHT) * by_day
+    in_role = np.float32(ROLE_WEIGHT) * by_role * (words + alike_part + day)
+    author = np.float32(AUTHOR_WEIGHT) * by_author + in_role
     asking = np.float32(ASKS_WEIGHT) * candidates.asks
-    score = words + alike_part + author + asking + around
+    score = words + alike_part + author + day + asking + around
     asked = float(first.words.idf.sum())
     covered = np.zeros_like(score)
     if asked > 0 and first.telling:  # sharing "thanks" means nothing
@@ -230,6 +270,7 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
         words=words,
         likeness=alike_part,
         author=author,
+        day=day,
         asking=asking,
         neighbors=around,
         passages=passages,

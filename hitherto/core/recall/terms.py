@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, islice
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.log.message import Role
+from hitherto.core.recall.days import NamedDays, day_terms, named_days
 from hitherto.core.recall.folding import lower
 from hitherto.core.recall.languages import language_of
 from hitherto.core.recall.stopwords import POLITE_WORDS
@@ -55,19 +57,29 @@ class QuestionTerms:
     begins: NDArray[np.int64]
     """Where the terms of each word begin in `words`: a word may be found by any of several."""
 
+    days: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    """For each expression that names days, the terms of those that may be meant, as in `NamedDays.choices`."""
+
+    of_days: NDArray[np.bool_] | None = None
+    """Which of `words` stand in such expressions alone; None: there is no such expression."""
+
+    beside_days: str = ""
+    """The question without such expressions."""
+
     telling: bool = True
     """Whether any of the words says what the question is about: none does in "thanks!" or in "yes, please", for
     example."""
 
     @property
     def hashes(self) -> NDArray[np.int64]:
-        """`words`, `authors` and `role` together. A word and the same word as a name have different hashes."""
-        return np.concatenate([self.words, self.authors, [self.role]])
+        """`words`, `authors`, `role` and `days` together. A word and the same word as a name have different hashes."""
+        days = dict.fromkeys(day for choices in self.days for choice in choices for day in choice)
+        return np.concatenate([self.words, self.authors, [self.role], np.fromiter(days, np.int64, len(days))])
 
 
-def analyzed(text: str, *, author: str | None = None, role: str | None = None) -> TermCounts:
-    """The terms by which a text is found, with those of its author's name or, without one, of its role, which are
-    hashed apart from words.
+def analyzed(text: str, *, author: str | None = None, role: str | None = None, day: date | None = None) -> TermCounts:
+    """The terms by which a text is found, with those of its author's name or, without one, of its role, and of the
+    `day` on which it was said, which are hashed apart from words.
 
     Takes any string, in time linear in its length; empty text has no terms but these.
     """
@@ -78,15 +90,17 @@ def analyzed(text: str, *, author: str | None = None, role: str | None = None) -
         counts[_AUTHOR + name] = 1
     if role is not None and not author:
         counts[_ROLE + role] = 1
+    for term in () if day is None else day_terms(day):
+        counts[_DAY + term] = 1
     hashes = _hashed(counts)
     order = np.argsort(hashes)
     capped = np.fromiter((min(count, 255) for count in counts.values()), dtype=np.uint8, count=len(counts))
     return TermCounts(hashes=hashes[order], counts=capped[order], length=len(words))
 
 
-def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS) -> QuestionTerms:
+def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | None = None) -> QuestionTerms:
     """What to look up for a question, at most `most` words. Words that carry no meaning ("what", "the") are left out,
-    unless all do.
+    unless all do. With `today`, the day on which it is asked, the days that it names are looked up too.
 
     Takes any string; an empty one, or one of nothing but punctuation, has no terms.
     """
@@ -102,13 +116,29 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS) -> QuestionTer
             terms.setdefault(form, number)
     capitalized = (match[0] for match in islice(_CAPITALISED.finditer(text), most))
     names = dict.fromkeys([*terms, *_names(" ".join(capitalized))])
+    days = () if today is None else named_days(text, today)
+    beside = _beside(text, days)
+    others: set[str] = set()
+    if days:
+        others.update(*(word.terms for word in islice(words_of(lower(beside), language, asked=True), 100 * most)))
     return QuestionTerms(
         words=_hashed(terms),
         begins=np.flatnonzero(np.diff([*terms.values()], prepend=-1)),
         telling=any(word.terms[0] not in _POLITE for word in telling),
         authors=_hashed([_AUTHOR + name for name in names][: len(terms) + most]),
+        days=tuple(
+            tuple(tuple(_hash(_DAY + term) for term in choice) for choice in expression.choices) for expression in days
+        ),
+        of_days=np.array([form not in others for form in terms], np.bool_) if days else None,
+        beside_days=beside,
         role=_hash(_ROLE + (Role.ASSISTANT if _ABOUT_THE_ASSISTANT.search(text) else Role.USER)),
     )
+
+
+def _beside(text: str, days: Sequence[NamedDays]) -> str:
+    """The text without these expressions."""
+    ends, starts = [0, *(one.end for one in days)], [*(one.start for one in days), len(text)]
+    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def asks(text: str) -> bool:
@@ -152,7 +182,7 @@ _WORD = re.compile(r"(\w{1,64})(?:['’]s\b)?")
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w{1,63}(?:['’]s\b)?")
 _ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|did|does)\b", re.IGNORECASE)
 _QUESTION_MARK = re.compile("[?\uff1f\u061f\u055e\u1367]")
-_AUTHOR, _ROLE = "\x01", "\x02"  # never part of a term of text
+_AUTHOR, _ROLE, _DAY = "\x01", "\x02", "\x03"  # never part of a term of text
 # "What did you recommend?", "the plan that you gave me", but not "can you tell me". English only: in other languages
 # what the user said is preferred.
 _ABOUT_THE_ASSISTANT = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from hitherto.aside import aside
@@ -16,7 +17,7 @@ from hitherto.core.cross_session import CrossSession
 from hitherto.core.facts.queries import KnownFacts
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, HeadWithCalls
-from hitherto.core.log.message import CHAT, size_of
+from hitherto.core.log.message import CHAT, Role, size_of
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
 from hitherto.core.policy.span import Fate, Reason
@@ -129,7 +130,8 @@ class ContextBuilder:
         held no longer than its turn."""
         gathered = fitting.gathered
         # Whatever the question: what is cut must not depend on it.
-        asks = bool(self._queries(gathered, _said(request, gathered), wanted))
+        today = _today(request, gathered)
+        asks = bool(self._queries(gathered, _said(request, gathered), today, wanted))
         if asks or wanted.options is not None or wanted.policy.recalls:
             share = None if wanted.options is None else wanted.options.share
             request = replace(request, recall_tokens=self._set_aside(fitting, share))
@@ -138,7 +140,7 @@ class ContextBuilder:
         if of_this and all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates):
             wanted = replace(wanted, options=None)  # all is shown: there is nothing to find, and no embedder to load
         question = self._question(request, gathered, made)
-        queries = self._queries(gathered, question, wanted)
+        queries = self._queries(gathered, question, today, wanted)
         if not queries:
             return request, made, Found()
         async with self.handle.services.searches.late_turn() as turn:
@@ -171,7 +173,7 @@ class ContextBuilder:
         step = gathered.step(max(moved, asked), request.incoming) if moved > asked or len(said) < _REPLY else ""
         return f"{said}\n{step}" if said and step else said
 
-    def _queries(self, gathered: Gathered, question: str, wanted: _Wanted) -> Sequence[RecallQuery]:
+    def _queries(self, gathered: Gathered, question: str, today: date, wanted: _Wanted) -> Sequence[RecallQuery]:
         """The recall queries of this context; empty where nothing is to be recalled."""
         if not question or not (wanted.options is not None or wanted.crossing.recalls or wanted.policy.recalls):
             return ()
@@ -180,6 +182,7 @@ class ContextBuilder:
             wanted.policy,
             gathered.view,
             question,
+            today=today,
             asked=wanted.options,
             crossing=wanted.crossing,
             subject=self.handle.about(gathered.head) or None,
@@ -267,6 +270,14 @@ class ContextBuilder:
 def _said(request: ContextRequest, gathered: Gathered) -> str:
     """What the user said last; "" where there is nothing."""
     return question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
+
+
+def _today(request: ContextRequest, gathered: Gathered) -> date:
+    """The day on which the user said that, or now."""
+    new = bool(question_of(request.incoming))
+    said = [one.said_at for one in request.incoming if one.said_at is not None and one.role is Role.USER]
+    said += [] if new else [one.said_at for one in gathered.newest_said()]
+    return (said[-1] if said else datetime.now(UTC)).date()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Literal
 
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
@@ -98,6 +99,7 @@ class RecallQuery:
     criteria: SearchFilter
     limit: int
     min_score: float
+    today: date
     newest: bool = False
 
 
@@ -107,6 +109,7 @@ def recall_queries(
     shown: View,
     question: str,
     *,
+    today: date,
     asked: RecallOptions | None,
     crossing: CrossSession,
     subject: str | None,
@@ -129,6 +132,7 @@ def recall_queries(
                 criteria=criteria,
                 limit=sum(stages),
                 min_score=0.0,
+                today=today,
             )
         )
     phrases = crossing.search_triggers or ()
@@ -142,6 +146,7 @@ def recall_queries(
                 criteria=SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id),
                 limit=settings.cross_session_limit,
                 min_score=crossing.relevance_threshold or 0.0,
+                today=today,
             )
         )
     if asked is not None and question_terms(question).telling:
@@ -160,6 +165,7 @@ def recall_queries(
                 criteria=criteria,
                 limit=asked.limit,
                 min_score=asked.min_score,
+                today=today,
             )
         )
     return found
@@ -182,7 +188,7 @@ async def load_searches(
         if one.newest:
             return None
         try:
-            return await recaller.load_search(one.question, one.criteria, turn)
+            return await recaller.load_search(one.question, one.criteria, turn, today=one.today)
         except StoreError as error:
             log.warning("Recall failed; the context goes without it: %s", error, tenant=one.criteria.scope.tenant)
             return None

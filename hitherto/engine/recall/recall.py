@@ -8,7 +8,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from itertools import accumulate
 from typing import Any
 
@@ -63,12 +63,14 @@ _MANY = 100
 class Scores:
     """The parts of a hit's score. Hits are ordered by `fused`, which is made of `lexical` (BM25), `semantic` (the
     cosine times a weight, None without a vector), `author` (the question names who said it, or it was probably said in
-    this role), `asking` (0, or negative for a text that asks something itself) and `neighbors` (what the messages
-    around it add); docs/recall.md has the weights. `reranked` is the place that a reranker gave it, from 1."""
+    this role), `day` (the question names the day on which it was said), `asking` (0, or negative for a text that asks
+    something itself) and `neighbors` (what the messages around it add); docs/recall.md has the weights. `reranked` is
+    the place that a reranker gave it, from 1."""
 
     lexical: float
     semantic: float | None
     author: float
+    day: float
     asking: float
     neighbors: float
     fused: float
@@ -168,18 +170,25 @@ class Recaller:
         self._embedding = Embedding(services, calls)
 
     async def recall(
-        self, question: str, criteria: SearchFilter, *, limit: int, min_score: float = 0.0, rerank: bool = True
+        self,
+        question: str,
+        criteria: SearchFilter,
+        *,
+        today: date,
+        limit: int,
+        min_score: float = 0.0,
+        rerank: bool = True,
     ) -> RecallResult:
-        """The `limit` best hits, all with a score of at least `min_score`."""
+        """The `limit` best hits, all with a score of at least `min_score`. `today` is the day of the question."""
         began = time.perf_counter()
         with self._services.watch.span("recall", tenant=criteria.scope.tenant, limit=limit) as span:
             async with self._services.searches.late_turn() as turn:
                 if limit > _MANY:
                     await turn.take()
-                loaded = await self.load_search(question, criteria, turn)
+                loaded = await self.load_search(question, criteria, turn, today=today)
                 if loaded.search_data.due and await purge(self._services, criteria.scope.tenant):
                     del loaded  # else its data would be held beside what is loaded now
-                    loaded = await self.load_search(question, criteria, turn)
+                    loaded = await self.load_search(question, criteria, turn, today=today)
                 found = await self.find(loaded, criteria, limit=limit, min_score=min_score, rerank=rerank)
             span.set(hits=len(found.hits), searched=found.searched, missing=" ".join(found.missing))
         self._services.watch.recalled(seconds=time.perf_counter() - began)
@@ -199,13 +208,13 @@ class Recaller:
         async with self._calls.recorded(scope) as ledger:
             return await self._vector(asked, space, scope.tenant, ledger, authors=())
 
-    async def load_search(self, question: str, criteria: SearchFilter, turn: LateTurn) -> LoadedSearch:
+    async def load_search(self, question: str, criteria: SearchFilter, turn: LateTurn, *, today: date) -> LoadedSearch:
         """Load the data of the first stage in one round trip, then the question's vector. `find` may get a narrower
         filter of the same scope, but not one that names conversations or times where this one names none. Where the
         scope is large, this takes its `turn` first, which is to be held as long as the result: through the calls of the
         embedder and the reranker too, which have their own times."""
         question = question[:_LONGEST].strip()
-        terms = question_terms(question)
+        terms = question_terms(question, today=today)
         spaces = self._embedding.spaces if question else ()
         search_data = await self._search_data(criteria, terms, spaces, turn)
         there, sources = len(search_data.waiting), _newest(search_data.waiting)
@@ -272,7 +281,10 @@ class Recaller:
                 term for block in search_data.blocks for term, (entries, _) in block.postings.items() if len(entries)
             }
             authors = there.intersection(loaded.terms.authors.tolist())
-            loaded.vector = await self._vector(loaded.question, space, tenant, ledger, authors=authors)
+            terms = loaded.terms
+            said = any(day in there for choices in terms.days for choice in choices for day in choice)
+            asked = terms.beside_days if said and self._embedding.local else loaded.question
+            loaded.vector = await self._vector(asked, space, tenant, ledger, authors=authors)
             loaded.space = space if loaded.vector is not None else None
             loaded.missing += [] if loaded.vector is not None else ["embedder"]
 
@@ -371,6 +383,7 @@ def _hit(weighed: RankedCandidate) -> Hit:
             lexical=weighed.words,
             semantic=weighed.likeness,
             author=weighed.author,
+            day=weighed.day,
             asking=weighed.asking,
             neighbors=weighed.neighbors,
             fused=weighed.score,

@@ -34,8 +34,9 @@ Numbers = NDArray[np.int64]
 
 def entries_of(source: Source, passages: Sequence[CharRange]) -> list[IndexEntry]:
     """The entries of a source in an index: one for each of its passages."""
+    who, day = (source.author, source.role), source.said_at.date()
     return [
-        IndexEntry(start=start, end=end, terms=analyzed(source.text[start:end], author=source.author, role=source.role))
+        IndexEntry(start=start, end=end, terms=analyzed(source.text[start:end], author=who[0], role=who[1], day=day))
         for start, end in passages
     ]
 
@@ -242,6 +243,7 @@ class RankedCandidate:
     words: float
     likeness: float | None
     author: float
+    day: float
     asking: float
     neighbors: float
     passages: tuple[CharRange, ...]
@@ -299,6 +301,7 @@ class Search:
                 words=float(ranked.words[at]),
                 likeness=None if np.isnan(cosine[begins[at] : begins[at + 1]]).all() else float(ranked.likeness[at]),
                 author=float(ranked.author[at]),
+                day=float(ranked.day[at]),
                 asking=float(ranked.asking[at]) + 0.0,  # never -0.0
                 neighbors=float(ranked.neighbors[at]),
                 passages=_best_first(every[at], ranked.passages[begins[at] : begins[at + 1]]),

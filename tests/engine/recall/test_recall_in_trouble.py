@@ -6,6 +6,7 @@ import asyncio
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import date
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tests.memories import open_on
 from tests.patience import PATIENCE
 
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
+TODAY = date(2026, 7, 15)
 QUESTION = "what instrument do I play, my friend"
 
 
@@ -164,7 +166,7 @@ class TestTheLedger:
             await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
             await memory.wait_for_index()
             async with memory._services.searches.late_turn() as turn:
-                await memory._recaller.load_search(QUESTION, SearchFilter(scope=SCOPE), turn)
+                await memory._recaller.load_search(QUESTION, SearchFilter(scope=SCOPE), turn, today=TODAY)
             await self.every_call_is_in_it_once(memory, embedder)
 
     async def test_of_an_embedder_that_had_to_be_asked_for_its_space(self, opened: Opened) -> None:
@@ -304,7 +306,12 @@ async def test_a_search_that_fails_leaves_no_turn_taken(opened: Opened, monkeypa
         monkeypatch.setattr(index_of(memory), "search_data", first_fails)
         queries = [
             RecallQuery(
-                why=RecallReason.REQUEST, question=QUESTION, criteria=SearchFilter(scope=SCOPE), limit=1, min_score=0
+                why=RecallReason.REQUEST,
+                question=QUESTION,
+                criteria=SearchFilter(scope=SCOPE),
+                limit=1,
+                min_score=0,
+                today=TODAY,
             )
             for _ in range(2)
         ]

@@ -1,0 +1,259 @@
+"""Days: the terms by which a text is found by when it was said, and the days that an English question names.
+
+A text has a term for its day and one for its month. A question's days, "on 9 July", "last Tuesday" or "two weeks ago",
+become the same terms, seen from the day on which it is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import islice
+
+MOST_EXPRESSIONS = 8
+"""Of a question, the first so many expressions that name days are read."""
+
+_YEARS_BACK = 20
+"""A day without a year is looked for in the year ahead and in so many years before."""
+
+_MOST_DAYS = 31
+"""Days of a range that are looked for one by one; of a longer one, its months."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDays:
+    """An expression that names days, from character `start` to `end` of the question. Each of `choices` has terms of
+    days that may be meant: the first choice is, on which anything was said."""
+
+    start: int
+    end: int
+    choices: tuple[tuple[str, ...], ...]
+
+
+def day_terms(day: date) -> tuple[str, str]:
+    """The terms of a text that was said on this day."""
+    return day.isoformat(), _month(day.year, day.month)
+
+
+def named_days(question: str, today: date) -> tuple[NamedDays, ...]:
+    """The days and months that a question asks for, as they stand in it, seen from `today`. What is no day, such as
+    31 February or the year 0, names none. Takes time linear in the question's length."""
+    return tuple(islice(_named(question, today), MOST_EXPRESSIONS))
+
+
+def _named(question: str, today: date) -> Iterator[NamedDays]:
+    for found in _EXPRESSION.finditer(question):
+        parts = {name: text.lower() for name, text in found.groupdict().items() if text is not None}
+        read = next(read for name, read in _READERS.items() if name in parts)
+        choices: list[tuple[str, ...]] = []
+        try:
+            choices += [tuple(choice) for choice in read(parts, today)]
+        except (ValueError, OverflowError):  # no such day
+            continue
+        if choices:
+            yield NamedDays(found.start(), found.end(), tuple(choices))
+
+
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+           "december")  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_COUNTS = ("a", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+             "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+             "twentieth", "twenty-first", "twenty-second", "twenty-third", "twenty-fourth", "twenty-fifth",
+             "twenty-sixth", "twenty-seventh", "twenty-eighth", "twenty-ninth", "thirtieth",
+             "thirty-first")  # fmt: skip
+
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?)"
+)
+_NUMBER = "(?:[0-9]{1,3}|(?:a )?couple(?: of)?|(?:a )?few|an|" + "|".join(_COUNTS) + ")"
+_DAY = "(?:[0-9]{1,2}(?:st|nd|rd|th)?|" + "|".join(word.replace("-", "[- ]") for word in reversed(_ORDINALS)) + ")"
+_YEAR = "[12][0-9]{3}"
+_TO = " ?(?:[-–]|to|until) ?"
+_IN = "in|during|of|since|until|throughout|last|this|past|early|late|mid"
+_LAST = "last|past|previous"
+_PATTERNS = (
+    r"(?P<iso>(?P<iso_year>[0-9]{4})[-/](?P<iso_month>[0-9]{2})(?:[-/](?P<iso_day>[0-9]{2}))?(?![\w/-]))",
+    r"(?P<numbers>(?P<one>[0-9]{1,2})(?P<mark>[./]) ?(?P<two>[0-9]{1,2})"
+    rf"(?:(?P=mark) ?(?P<number_year>{_YEAR}|[0-9]{{2}})(?![\w/]|\.[0-9])|\.(?![0-9])))",
+    rf"(?P<day_first>(?P<from_day>{_DAY})\.?(?:{_TO}(?P<to_day>{_DAY})\.?)? (?:of )?(?P<day_month>{_MONTH})\b\.?"
+    rf"(?:,? (?:of )?(?P<day_year>{_YEAR})(?!\w))?)",
+    rf"(?P<month_first>(?P<first_month>{_MONTH})\b\.? (?:the )?(?P<first_from>{_DAY})(?!\w)"
+    rf"(?:{_TO}(?P<first_to>{_DAY})(?!\w))?(?:,? (?:of )?(?P<first_year>{_YEAR})(?!\w))?)",
+    rf"(?P<month_year>(?P<month_of_year>{_MONTH})\b\.?,? (?:of )?(?P<year_of_month>{_YEAR})(?!\w))",
+    rf"(?P<bare_month>(?:{_IN})[ -](?:early |late |mid[- ])?(?P<bare>{_MONTH})\b(?:,? (?P<bare_year>{_YEAR})(?!\w))?)",
+    r"(?P<near_day>today|tonight|this (?:morning|afternoon|evening)|(?:day before )?yesterday|last night)\b",
+    rf"(?P<ago>(?P<ago_count>{_NUMBER}) (?P<ago_unit>day|week|month)s? (?:ago|earlier|back))\b",
+    rf"(?P<span>(?:{_LAST}) (?P<span_count>{_NUMBER}) (?P<span_unit>day|week|month)s?)\b",
+    rf"(?P<period>(?P<which>{_LAST}|this) (?P<unit>week(?:end)?|month))\b",
+    rf"(?P<weekday>(?:{_LAST}|this|on) (?P<named>{'|'.join(_WEEKDAYS)}))\b",
+)
+_EXPRESSION = re.compile(rf"(?<![\w.,/:-])(?:{'|'.join(_PATTERNS)})", re.IGNORECASE)
+
+
+def _month(year: int, month: int) -> str:
+    return f"{year:04d}-{month:02d}"
+
+
+def _number_of_month(name: str) -> int:
+    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name[:3]))
+
+
+def _number(text: str) -> int:
+    if text[0].isdigit():
+        return int(re.sub("[a-z]+", "", text))
+    if text.endswith("few"):
+        return 3
+    if "couple" in text:
+        return 2
+    words = _ORDINALS if (text := text.replace(" ", "-")) in _ORDINALS else _COUNTS
+    return words.index(text) + 1 if words is _ORDINALS else max(words.index("a" if text == "an" else text), 1)
+
+
+def _years(today: date, year: str | None, ended: Callable[[int], bool]) -> Iterable[int]:
+    """The years that may be meant, the likeliest first: the one that is named, else the latest in which it had `ended`
+    by `today`, those before, and the next."""
+    if year is not None:
+        return [int(year) if len(year) == 4 else 2_000 + int(year)]
+    latest = today.year if ended(today.year) else today.year - 1
+    return [*range(latest, max(latest - _YEARS_BACK, 0), -1), latest + 1]
+
+
+def _days(today: date, month: int, first: int, last: int, year: str | None) -> Iterator[list[str]]:
+    for one in _years(today, year, lambda this: (this, month, first) <= (today.year, today.month, today.day)):
+        days: list[str] = []
+        for day in range(first, last + 1):
+            try:
+                days.append(date(one, month, day).isoformat())
+            except ValueError:  # 29 February
+                continue
+        if days:
+            yield days
+
+
+def _range(first: date, last: date) -> list[str]:
+    """The days from first to last, or the months of a longer range."""
+    if (last - first).days < _MOST_DAYS:
+        return [(first + timedelta(days)).isoformat() for days in range((last - first).days + 1)]
+    months = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
+    return [_month(number // 12, number % 12 + 1) for number in months]
+
+
+def _back(today: date, count: int, unit: str) -> date:
+    if unit != "month":
+        return today - timedelta(count * (7 if unit == "week" else 1))
+    number = 12 * today.year + today.month - 1 - count
+    return date(number // 12, number % 12 + 1, 1)
+
+
+_Choices = Iterator[Iterable[str]]
+
+
+def _iso(parts: dict[str, str], today: date) -> _Choices:
+    year, month, day = int(parts["iso_year"]), int(parts["iso_month"]), parts.get("iso_day")
+    first = date(year, month, 1 if day is None else int(day))
+    yield [_month(year, month) if day is None else first.isoformat()]
+
+
+def _numbers(parts: dict[str, str], today: date) -> _Choices:
+    """ "9.7." is a day and a month; "9/7/2026" either is."""
+    one, two, year = int(parts["one"]), int(parts["two"]), parts.get("number_year")
+    if parts["mark"] == "/" and year is None:
+        return
+    if parts["mark"] == "." or two > 12:
+        one, two = (one, two) if parts["mark"] == "." else (two, one)
+        if two <= 12:
+            yield from _days(today, two, one, one, year)
+        return
+    found = [*_days(today, two, one, one, year)]
+    if one <= 12:
+        found += _days(today, one, two, two, year)
+    yield [day for days in found for day in days]
+
+
+def _day_first(parts: dict[str, str], today: date) -> _Choices:
+    first = _number(parts["from_day"])
+    last = _number(parts.get("to_day", parts["from_day"]))
+    yield from _days(today, _number_of_month(parts["day_month"]), first, last, parts.get("day_year"))
+
+
+def _month_first(parts: dict[str, str], today: date) -> _Choices:
+    first = _number(parts["first_from"])
+    last = _number(parts.get("first_to", parts["first_from"]))
+    yield from _days(today, _number_of_month(parts["first_month"]), first, last, parts.get("first_year"))
+
+
+def _month_year(parts: dict[str, str], today: date) -> _Choices:
+    yield [_month(int(parts["year_of_month"]), _number_of_month(parts["month_of_year"]))]
+
+
+def _bare_month(parts: dict[str, str], today: date) -> _Choices:
+    month = _number_of_month(parts["bare"])
+    for year in _years(today, parts.get("bare_year"), lambda this: (this, month) <= (today.year, today.month)):
+        yield [_month(year, month)]
+
+
+def _near_day(parts: dict[str, str], today: date) -> _Choices:
+    words = parts["near_day"]
+    back = 2 if "before" in words else 1 if words in ("yesterday", "last night") else 0
+    yield [(today - timedelta(back)).isoformat()]
+
+
+def _ago(parts: dict[str, str], today: date) -> _Choices:
+    """The day so long ago, or the days around it, as a week or a month is not meant to the day."""
+    count, unit = _number(parts["ago_count"]), parts["ago_unit"]
+    day = _back(today, count, unit)
+    if unit == "month":
+        yield [_month(day.year, day.month)]
+    else:
+        yield [day.isoformat()]
+        around = timedelta(3 if unit == "week" else 1)
+        yield _range(day - around, day + around)
+
+
+def _span(parts: dict[str, str], today: date) -> _Choices:
+    yield _range(_back(today, _number(parts["span_count"]), parts["span_unit"]), today)
+
+
+def _period(parts: dict[str, str], today: date) -> _Choices:
+    this, unit = parts["which"] == "this", parts["unit"]
+    if unit == "month":
+        day = _back(today, 0 if this else 1, "month")
+        yield [_month(day.year, day.month)]
+        return
+    monday = today - timedelta(today.weekday() + (0 if this else 7))
+    if unit == "week":
+        yield _range(monday, monday + timedelta(6))
+        return
+    # "Last weekend" is the latest that is over, also on a Wednesday.
+    saturday = today - timedelta((today.weekday() + 2) % 7 or 7) if not this else monday + timedelta(5)
+    if not this and today.weekday() == 6:
+        saturday = today - timedelta(8)
+    yield _range(saturday, saturday + timedelta(1))
+
+
+def _weekday(parts: dict[str, str], today: date) -> _Choices:
+    """The latest such day before today; "this Tuesday" may be today."""
+    back = (today.weekday() - _WEEKDAYS.index(parts["named"])) % 7
+    if back == 0 and not parts["weekday"].startswith("this"):
+        back = 7
+    yield [(today - timedelta(back)).isoformat()]
+
+
+_READERS: dict[str, Callable[[dict[str, str], date], _Choices]] = {
+    "iso": _iso,
+    "numbers": _numbers,
+    "day_first": _day_first,
+    "month_first": _month_first,
+    "month_year": _month_year,
+    "bare_month": _bare_month,
+    "near_day": _near_day,
+    "ago": _ago,
+    "span": _span,
+    "period": _period,
+    "weekday": _weekday,
+}

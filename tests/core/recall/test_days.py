@@ -1,0 +1,113 @@
+"""Days: which of them a question names, and the terms by which what was said then is found."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitherto.core.recall.days import MOST_EXPRESSIONS, day_terms, named_days
+from hitherto.core.recall.terms import analyzed, question_terms
+
+TODAY = date(2026, 7, 15)  # a Wednesday
+
+
+def likeliest(question: str, today: date = TODAY) -> list[str]:
+    """The first choice of each expression, a range as its ends."""
+    return [
+        f"{one.choices[0][0]}…{one.choices[0][-1]}" if len(one.choices[0]) > 2 else " ".join(one.choices[0])
+        for one in named_days(question, today)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("What did I do on 9 July?", "2026-07-09"),
+        ("What did I do on July 9th, again?", "2026-07-09"),
+        ("What did I do on the ninth of July?", "2026-07-09"),
+        ("What about the twenty-first of March 2025?", "2025-03-21"),
+        ("What did I do on Jul. 9?", "2026-07-09"),
+        ("What did I do on 9.7.?", "2026-07-09"),
+        ("and on 9.7.2025?", "2025-07-09"),
+        ("What did I do on 2026-07-09?", "2026-07-09"),
+        ("7/13/26", "2026-07-13"),
+        ("09/07/2026", "2026-07-09 2026-09-07"),
+        ("July 3 to 5", "2026-07-03…2026-07-05"),
+        ("from 3-5 July 2025", "2025-07-03…2025-07-05"),
+        ("What was said in July 2025?", "2025-07"),
+        ("What was said in May?", "2026-05"),
+        ("What was said in mid-August?", "2025-08"),
+        ("What did I do on 16 July?", "2025-07-16"),
+        ("What did I do today?", "2026-07-15"),
+        ("What did I do yesterday?", "2026-07-14"),
+        ("What did I do last night?", "2026-07-14"),
+        ("What did I do the day before yesterday?", "2026-07-13"),
+        ("What did I do last Tuesday?", "2026-07-14"),
+        ("What did I do on Wednesday?", "2026-07-08"),
+        ("two weeks ago", "2026-07-01"),
+        ("a couple of days ago", "2026-07-13"),
+        ("an hour, or 3 months ago", "2026-04"),
+        ("last month", "2026-06"),
+        ("last week", "2026-07-06…2026-07-12"),
+        ("last weekend", "2026-07-11 2026-07-12"),
+        ("the past 10 days", "2026-07-05…2026-07-15"),
+        ("the last three months", "2026-04…2026-07"),
+    ],
+)
+def test_a_question_names_days(question: str, days: str) -> None:
+    assert likeliest(question) == [days]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I do on 31 February?",
+        "0000-01-01",
+        "99999-01-01",
+        "9 July 99999 and 9999999 days ago",
+        "2026-13-01",
+        "What is 9.7 plus 24/7?",
+        "May I ask? I march on, version 1.2.3.",
+        "What did I do?",
+    ],
+)
+def test_what_is_no_day_names_none(question: str) -> None:
+    assert [day for day in likeliest(question) if day != "2026-07-09"] == []
+
+
+def test_without_a_year_the_latest_is_likeliest() -> None:
+    (one,) = named_days("on 29 February", TODAY)
+    assert one.choices[:3] == (("2024-02-29",), ("2020-02-29",), ("2016-02-29",))
+    (one,) = named_days("on 20 July", TODAY)
+    assert (one.choices[0], one.choices[-1]) == (("2025-07-20",), ("2026-07-20",)), "and the next comes last"
+
+
+@pytest.mark.parametrize("today", [date.min, date(1, 3, 1), date.max])
+def test_at_the_ends_of_time(today: date) -> None:
+    for question in ("two months ago", "last week", "yesterday", "9 July", "in May", "29 February", "the last 3 weeks"):
+        named_days(question, today)
+
+
+WORDS = ("9", "31.", "July", "2026", "02-30", "May", "last", "week", "ago", "two", "3-5", "/7/", "of", "on", "999")
+
+
+@given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join), st.dates())
+def test_any_text_on_any_day(question: str, today: date) -> None:
+    found = named_days(question, today)
+    assert len(found) <= MOST_EXPRESSIONS
+    assert all(0 <= one.start < one.end <= len(question) and all(one.choices) for one in found)
+    question_terms(question, today=today)
+
+
+def test_a_text_is_found_by_its_day_and_its_month() -> None:
+    there = analyzed("Hello", day=date(2026, 7, 9)).hashes
+    for question in ("on 9 July", "in July"):
+        asked = question_terms(question, today=TODAY)
+        assert np.isin(asked.hashes, there).any()
+        assert not np.isin(question_terms(question).hashes, there).any(), "days are seen from one"
+    assert not np.isin(question_terms("on 8 July", today=TODAY).hashes, there).any()
+    assert not np.isin(question_terms(" ".join(day_terms(date(2026, 7, 9)))).words, there).any(), "apart from words"
