@@ -13,7 +13,7 @@ from hitherto.core.ledger import Purpose
 
 @dataclass(frozen=True, slots=True)
 class PromptLine:
-    """One message, or a piece of a long one, as a summarizer sees it. `day` is the day on which it was said, in UTC."""
+    """One message, or a piece of a long one, as a summarizer sees it. `day` is the day on which it was said."""
 
     seq: int
     role: str

@@ -25,6 +25,7 @@ from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
 from hitherto.core.scope import Scope, checked_name
+from hitherto.core.time_zone import in_zone
 from hitherto.engine.arguments import (
     checked_kinds,
     checked_limit,
@@ -233,9 +234,9 @@ class Memory:
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
         most, at_least = checked_limit(limit), checked_share(min_score, "min_score", ends=True)
-        today = (checked_time(at, "at") or datetime.now(UTC)).date()
+        asked = in_zone(checked_time(at, "at") or datetime.now(UTC), self._services.zone)
         return await self._recaller.recall(
-            question, criteria, today=today, limit=most, min_score=at_least, rerank=rerank
+            question, criteria, today=asked.date(), limit=most, min_score=at_least, rerank=rerank
         )
 
     async def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:

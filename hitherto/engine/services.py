@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import Event
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -19,6 +20,7 @@ from hitherto.core.policy.plan import Means
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
+from hitherto.core.time_zone import zone_named
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import InvalidPolicy
 from hitherto.limiter import FairLimiter
@@ -97,6 +99,11 @@ class Services:
         if {*map(type, given)} <= {Message}:
             return cast("tuple[Message, ...]", tuple(given))
         return await aside(weight(given), tuple, map(self.read, given, repeat(wire)))
+
+    @cached_property
+    def zone(self) -> tzinfo:
+        """The zone of days where nothing else says one."""
+        return zone_named(self.settings.time_zone)
 
     @cached_property
     def means(self) -> Means:

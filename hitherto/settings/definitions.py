@@ -30,6 +30,7 @@ from hitherto.settings.values import (
     Origins,
     Phrases,
     PolicyText,
+    TimeZone,
     daily_limit,
 )
 
@@ -93,15 +94,18 @@ class ContextSettings(_Group):
 
     `policy`: what governs conversations that have none of their own, nor their agent: a policy's name, its command-line
     form or its JSON (unset: `balanced`). `encoding`: the tokenizer, or the name of the agent's model, that budgets are
-    counted with. `budget`: tokens of a context. `context_window`: the tokens that the agent's model takes (unset: the
-    budget). Of the newest digest of earlier conversations ("latest" of `cross_session`), contexts show at most
-    `injection_tokens`, and none that is older than `injection_age`. `cache_breakpoints`: whether requests tell the
-    provider's prompt cache where what stays the same ends, if it is known that the API takes that. `join_neighbors`:
-    whether neighbors of one role are one chat message (unset: where the model's provider is a server of one's own).
+    counted with. `time_zone`: the zone (such as "Europe/Berlin") whose days count where a message's own time is in UTC
+    or not given; it is kept with each message that is appended. `budget`: tokens of a context. `context_window`: the
+    tokens that the agent's model takes (unset: the budget). Of the newest digest of earlier conversations ("latest" of
+    `cross_session`), contexts show at most `injection_tokens`, and none that is older than `injection_age`.
+    `cache_breakpoints`: whether requests tell the provider's prompt cache where what stays the same ends, if it is
+    known that the API takes that. `join_neighbors`: whether neighbors of one role are one chat message (unset: where
+    the model's provider is a server of one's own).
     """
 
     policy: PolicyText | None = None
     encoding: str = "o200k_base"
+    time_zone: TimeZone = "UTC"
     budget: int = Field(default=16_000, ge=1)
     context_window: int | None = Field(default=None, ge=1)
     injection_tokens: int = Field(default=500, ge=1)
@@ -301,6 +305,7 @@ class SettingsOptions(TypedDict, total=False):
     compact_base_url: str | None
     compact_key: SecretStr | str | None
     encoding: str | None
+    time_zone: str | None
     budget: int | None
     context_window: int | None
     injection_tokens: int | None

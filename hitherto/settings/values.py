@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator
 from hitherto.core.cross_session import Way
 from hitherto.core.facts.fact import LONGEST_CATEGORY
 from hitherto.core.policy.presets import policy_of
+from hitherto.core.time_zone import zone_named
 from hitherto.errors import InvalidPolicy
 
 
@@ -29,6 +30,14 @@ def daily_limit(value: object) -> object:
             "a ceiling of 0 would stop all digests; leave it out for none, or take a policy without digests"
         )
     return value
+
+
+def _zone(value: str) -> str:
+    zone_named(value)
+    return value
+
+
+TimeZone = Annotated[str, AfterValidator(_zone)]
 
 
 def _phrases(value: object) -> object:

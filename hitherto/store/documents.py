@@ -11,6 +11,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from hitherto.core.documents import PREVIEW, ArchiveOrigin, Document, KeptDocument, NewDocument, Passage
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
+from hitherto.core.time_zone import in_utc
 from hitherto.store import rows
 from hitherto.store.connections.part import Part
 from hitherto.store.sql import SQL
@@ -117,7 +118,7 @@ def document_values(document: NewDocument) -> dict[str, Any]:
         "content": document.text,
         "metadata": document.metadata,
         "fingerprint": document.fingerprint,
-        "said_at": document.said_at,
+        "said_at": in_utc(document.said_at),
         "texts": [passage.text for passage in document.passages],
         "starts": [passage.start for passage in document.passages],
         "tokens": [passage.tokens for passage in document.passages],

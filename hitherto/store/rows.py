@@ -29,6 +29,7 @@ from hitherto.core.log.probe import Mark
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
+from hitherto.core.time_zone import in_utc, offset_of, with_offset
 from hitherto.frozen import build
 
 Row = Sequence[Any]
@@ -126,12 +127,13 @@ def message_values(logged: Logged) -> dict[str, Any]:
         "sum_results": logged.sums.results,
         "rev": logged.rev,
         "created_at": logged.created_at,
-        "expires_at": message.expires_at,
-        "said_at": message.said_at,
+        "expires_at": in_utc(message.expires_at),
+        "said_at": in_utc(message.said_at),
+        "said_offset": offset_of(message.said_at),
     }
 
 
-_NUMBERS = ("seq", "tokens", "sum_tokens", "sum_turns", "sum_dialogue", "sum_results", "rev")
+_NUMBERS = ("said_offset", "seq", "tokens", "sum_tokens", "sum_turns", "sum_dialogue", "sum_results", "rev")
 _NAMES = ("call_ids", "result_ids", "tool_names")
 
 
@@ -152,7 +154,7 @@ def logged_from(row: Row) -> Logged:
     """A message from a row of the statements that read messages, with its columns in this order. It is fast because
     whole histories are read: columns by position, no call of an enum, no `__init__`."""
     (
-        seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, said_at, tokens,
+        seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, said_at, said_offset, tokens,
         sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, erased, retracted_rev,
     ) = row  # fmt: skip
     message = build(
@@ -167,7 +169,7 @@ def logged_from(row: Row) -> Logged:
         tools=() if tools is None else tuple(tools),
         metadata=metadata,
         expires_at=expires_at,
-        said_at=said_at,
+        said_at=said_at if said_offset is None else with_offset(said_at, said_offset),
     )
     return build(
         Logged,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -63,11 +63,11 @@ class RecalledPiece:
         where = "" if self.conversation is None or self.here else f"conversation {json_line(self.conversation)}"
         if self.kind is EntryKind.PASSAGE and self.conversation is None:
             where = f"document {json_line(self.title)}" if self.title else f"document {self.document}"
-        return self.said_at.astimezone(UTC).date().isoformat(), where
+        return self.said_at.date().isoformat(), where
 
     @property
     def heading(self) -> str:
-        """The line above the first of its group: on which day (UTC) and where it was said."""
+        """The line above the first of its group: on which day and where it was said."""
         return escaped(", ".join(part for part in self.group if part)) + ":"
 
     @cached_property

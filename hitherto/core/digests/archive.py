@@ -229,7 +229,7 @@ def archive_task(
         if size > room:
             text = text[: len(text) * max(room - _PER_LINE, 0) // size] if not shown else ""
         if text:
-            shown.append(PromptLine(one.seq, one.message.role.value, text, one.said_at.astimezone(UTC).date()))
+            shown.append(PromptLine(one.seq, one.message.role.value, text, one.said_at.date()))
         room -= size
         if room < 0:
             break

@@ -6,13 +6,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import zip_longest
 
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolItem, TurnAt
 from hitherto.core.scope import Scope
+from hitherto.core.time_zone import in_zone
 from hitherto.errors import InvalidBatch, InvalidInput
 from hitherto.frozen import build, change
 
@@ -62,6 +63,13 @@ def expiring(head: Head, messages: Sequence[Message], default: timedelta | None)
     if not ttl:
         return messages
     return [one if one.expires_at is not None else one.expiring(head.now + ttl) for one in messages]
+
+
+def placed(head: Head, messages: Sequence[Message], zone: tzinfo) -> Sequence[Message]:
+    """The messages with the time in `zone` at which they were said, where their own time has no zone but UTC."""
+    if zone is UTC:
+        return messages
+    return [one.dated(in_zone(one.said_at or head.now, zone)) for one in messages]
 
 
 def extended(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import Literal
 
 from hitherto.aside import aside
@@ -21,6 +21,7 @@ from hitherto.core.log.message import CHAT, Role, size_of
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
 from hitherto.core.policy.span import Fate, Reason
+from hitherto.core.time_zone import in_zone
 from hitherto.engine.context.context import Context, finished
 from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, chosen_facts, none_of
 from hitherto.engine.context.injection import chosen
@@ -130,7 +131,7 @@ class ContextBuilder:
         held no longer than its turn."""
         gathered = fitting.gathered
         # Whatever the question: what is cut must not depend on it.
-        today = _today(request, gathered)
+        today = _today(request, gathered, self.handle.services.zone)
         asks = bool(self._queries(gathered, _said(request, gathered), today, wanted))
         if asks or wanted.options is not None or wanted.policy.recalls:
             share = None if wanted.options is None else wanted.options.share
@@ -272,12 +273,12 @@ def _said(request: ContextRequest, gathered: Gathered) -> str:
     return question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
 
 
-def _today(request: ContextRequest, gathered: Gathered) -> date:
+def _today(request: ContextRequest, gathered: Gathered, zone: tzinfo) -> date:
     """The day on which the user said that, or now."""
     new = bool(question_of(request.incoming))
     said = [one.said_at for one in request.incoming if one.said_at is not None and one.role is Role.USER]
     said += [] if new else [one.said_at for one in gathered.newest_said()]
-    return (said[-1] if said else datetime.now(UTC)).date()
+    return in_zone(said[-1] if said else datetime.now(UTC), zone).date()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import UTC
 from functools import partial
 
 from hitherto.aside import aside
@@ -183,7 +182,7 @@ class DigestMaker:
         making = digest(
             base=work.base if isinstance(action, Summarize) else (),
             lines=[
-                PromptLine(one.seq, one.message.role.value, one.message.text, one.said_at.astimezone(UTC).date())
+                PromptLine(one.seq, one.message.role.value, one.message.text, one.said_at.date())
                 for one in work.messages
             ],
             start=work.digest.start,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hitherto.aside import aside
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import DigestJob, EarlierDigest
-from hitherto.core.log.append import expiring, extended, fingerprint
+from hitherto.core.log.append import expiring, extended, fingerprint, placed
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import Head, HeadWithCalls, LatestDigest
 from hitherto.core.log.message import Logged, Message, size_of
@@ -78,7 +78,7 @@ async def _append(
                     actual=before.next_seq,
                 )
             if looked or not _begins_with_earlier(handle, before):
-                kept = expiring(before, batch, services.settings.ttl)
+                kept = expiring(before, placed(before, batch, services.zone), services.settings.ttl)
                 logged, head = await aside(size, extended, before, kept, tokens)
                 if earlier is not None:
                     head = replace(head, latest=LatestDigest(digest=earlier.digest))

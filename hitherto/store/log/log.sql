@@ -4,7 +4,7 @@
 -- The columns of a message m as `rows.logged_from` reads them.
 m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
        nullif(m.tool_names, '{}'),
-       m.metadata::text, m.expires_at, m.said_at, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
+       m.metadata::text, m.expires_at, m.said_at, m.said_offset, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 
 -- name: dialogue_at
@@ -164,26 +164,27 @@ order by m.seq;
 -- name: insert_message
 -- One of a few messages.
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
-    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at)
+    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at,
+    said_offset)
 values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
     %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_dialogue)s, %(sum_results)s, %(rev)s,
-    %(created_at)s, %(expires_at)s, %(said_at)s);
+    %(created_at)s, %(expires_at)s, %(said_at)s, %(said_offset)s);
 
 -- name: insert_messages
 -- Many messages, or messages as they were.
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
-    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, erased,
-    retracted_rev)
+    metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at,
+    said_offset, erased, retracted_rev)
 select c.tenant, c.ref, m.seq, m.wire, m.role, m.kind, m.text, m.payload::json, m.call_ids::text[], m.result_ids::text[],
        m.tool_names::text[], m.metadata::json, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
-       m.created_at, m.expires_at, m.said_at, m.erased, m.retracted_rev
+       m.created_at, m.expires_at, m.said_at, m.said_offset, m.erased, m.retracted_rev
 from hitherto.conversation c
 cross join unnest(%(seq)s::bigint[], %(wire)b::text[], %(role)b::text[], %(kind)b::text[], %(text)b::text[], %(payload)b::text[],
     %(call_ids)b::text[], %(result_ids)b::text[], %(tool_names)b::text[], %(metadata)b::text[], %(tokens)s::integer[],
     %(sum_tokens)s::bigint[], %(sum_turns)s::bigint[], %(sum_dialogue)s::bigint[], %(sum_results)s::bigint[], %(rev)s::bigint[],
-    %(created_at)s::timestamptz[], %(expires_at)s::timestamptz[], %(said_at)s::timestamptz[], %(erased)s::boolean[],
+    %(created_at)s::timestamptz[], %(expires_at)s::timestamptz[], %(said_at)s::timestamptz[], %(said_offset)s::integer[], %(erased)s::boolean[],
     %(retracted_rev)s::bigint[]) as m (seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names, metadata, tokens,
-    sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, erased, retracted_rev)
+    sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, said_offset, erased, retracted_rev)
 where c.tenant = %(tenant)s and c.ref = %(ref)s
 returning seq;
 

@@ -13,6 +13,7 @@ from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, EntryKind
 from hitherto.core.recall.index import IndexEntry, IndexWork, Source
 from hitherto.core.recall.vectors import Vectors
+from hitherto.core.time_zone import in_utc, offset_of
 from hitherto.store.rows import integers
 from hitherto.store.sql import SQL
 
@@ -143,7 +144,8 @@ def _entry_arrays(some: Sequence[tuple[Source, IndexEntry]]) -> dict[str, Any]:
         "starts": integers([entry.start for _, entry in some]),
         "ends": integers([entry.end for _, entry in some]),
         "lengths": integers([min(entry.terms.length, np.iinfo(np.uint16).max) for _, entry in some]),
-        "times": [source.said_at for source, _ in some],
+        "times": [in_utc(source.said_at) for source, _ in some],
+        "offsets": integers([offset_of(source.said_at) for source, _ in some]),
         "authors": [source.author for source, _ in some],
         "hashes": [entry.terms.hashes.astype("<i8").tobytes() for _, entry in some],
         "counts": [entry.terms.counts.tobytes() for _, entry in some],

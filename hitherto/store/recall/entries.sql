@@ -39,13 +39,13 @@ returning id;
 
 -- name: index_entries
 -- Insert entries, those whose source is still there and has none.
-insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at, author,
+insert into hitherto.search_entry (tenant, scope, no, kind, origin, place, start_char, end_char, length, said_at, said_offset, author,
                                    hashes, counts)
 select s.tenant, s.ref, e.*
 from hitherto.search_scope s
 cross join unnest(%(nos)s::bigint[], %(kinds)s::smallint[], %(origins)s::bigint[], %(places)s::bigint[], %(starts)s::integer[],
-    %(ends)s::integer[], %(lengths)s::integer[], %(times)s::timestamptz[], %(authors)s::text[], %(hashes)b::bytea[],
-    %(counts)b::bytea[]) as e (no, kind, origin, place, start_char, end_char, length, said_at, author, hashes, counts)
+    %(ends)s::integer[], %(lengths)s::integer[], %(times)s::timestamptz[], %(offsets)s::integer[], %(authors)s::text[], %(hashes)b::bytea[],
+    %(counts)b::bytea[]) as e (no, kind, origin, place, start_char, end_char, length, said_at, said_offset, author, hashes, counts)
 where s.tenant = %(tenant)s and s.ref = %(ref)s and case
     when e.kind = 1 then exists (
         select 1 from hitherto.message m

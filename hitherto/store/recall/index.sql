@@ -47,7 +47,7 @@ select c.indexed_seq, c.view_start, m.payload::text, 1, c.ref, m.seq,
        case when m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
                  and m.seq >= c.view_start and (m.expires_at is null or m.expires_at > statement_timestamp())
             then m.text else '' end,
-       coalesce(m.said_at, m.created_at), c.id, m.seq, m.seq, m.role, c.agent, c.subject
+       coalesce(m.said_at, m.created_at), m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.conversation c
@@ -67,6 +67,8 @@ limit %(limit)s;
 select hashtext(d.found), 2, c.ref, d.id, d.found,
        (select coalesce(said_at, created_at) from hitherto.message m
         where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq = d.end_seq limit 1),
+       (select said_offset from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq = d.end_seq limit 1),
        c.id, d.start_seq, d.end_seq, null, c.agent, c.subject
 from hitherto.search_scope s
 cross join lateral (
@@ -85,7 +87,10 @@ limit %(limit)s;
 
 -- name: index_passages
 -- The passages of the next documents without entries.
-select 3, d.id, p.no, p.text, d.said_at, c.id, d.start_seq, d.end_seq, null, d.agent, c.subject, d.title, d.doc_type,
+select 3, d.id, p.no, p.text, d.said_at,
+       (select said_offset from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
+       c.id, d.start_seq, d.end_seq, null, d.agent, c.subject, d.title, d.doc_type,
        d.namespace, d.metadata::text
 from hitherto.search_scope s
 cross join lateral (
@@ -102,7 +107,7 @@ order by d.id, p.no;
 
 -- name: index_facts
 -- The next facts without an entry, with the version of each.
-select f.version, 4, f.id, 0, f.content, f.extracted_at, null, null, null, null, f.agent, f.subject
+select f.version, 4, f.id, 0, f.content, f.extracted_at, null, null, null, null, null, f.agent, f.subject
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.fact f

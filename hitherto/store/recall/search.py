@@ -12,6 +12,7 @@ from hitherto.core.log.speaker import author_in
 from hitherto.core.recall.filter import CODES, FURTHER, SearchFilter
 from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Source
 from hitherto.core.recall.vectors import Space
+from hitherto.core.time_zone import with_offset
 
 SEGMENT = 4_096
 """Entries of a segment. Segments are stored in this size: another one needs a migration."""
@@ -135,14 +136,14 @@ def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDA
 
 
 def source_from(row: Row, *, author: str | None = None) -> Source:
-    kind, origin, place, text, said_at, conversation, start, end, role, agent, subject = row[:11]
-    title, doc_type, namespace, metadata = row[11:15] if len(row) > 11 else (None, None, None, None)
+    kind, origin, place, text, said_at, said_offset, conversation, start, end, role, agent, subject = row[:12]
+    title, doc_type, namespace, metadata = row[12:16] if len(row) > 12 else (None, None, None, None)
     return Source(
         kind=KINDS[kind],
         origin=origin,
         place=place,
         text=text,
-        said_at=said_at,
+        said_at=with_offset(said_at, said_offset),
         conversation=conversation,
         start=start,
         end=end,
@@ -159,7 +160,7 @@ def source_from(row: Row, *, author: str | None = None) -> Source:
 
 def message_from(row: Row, payload: str) -> Source:
     """The source of a message; its author's name is read from its item, the `payload`."""
-    return source_from(row, author=author_in(row[8], payload))
+    return source_from(row, author=author_in(row[9], payload))
 
 
 def candidate_from(row: Row) -> Candidate:

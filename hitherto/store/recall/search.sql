@@ -111,7 +111,7 @@ select exists ({expiring_conversations});
 -- of them are found. Of a large message, the item is not read for its author.
 select * from (
     (select case when m.size < 20000 then m.payload::text end, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
-            coalesce(m.said_at, m.created_at) as said_at, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
+            coalesce(m.said_at, m.created_at) as said_at, m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
             null as namespace, null as metadata
      from hitherto.conversation c
      cross join lateral (
@@ -129,6 +129,8 @@ select * from (
     union all
     (select null, 2, d.conversation, d.id, left(d.text, %(text)s), (
                 select coalesce(said_at, created_at) from hitherto.message m
+                where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1), (
+                select said_offset from hitherto.message m
                 where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, null, null, null, null
      from (
@@ -141,14 +143,16 @@ select * from (
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and d.text ~ '\S')
     union all
-    (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, d.conversation_id, d.start_seq, d.end_seq, null, d.agent,
-            d.subject, d.title, d.doc_type, d.namespace, d.metadata::text
+    (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, (
+                select said_offset from hitherto.message m
+                where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
+            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text
      from ({shown_documents}) d
      cross join lateral (select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) p
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and not d.indexed and 3 = any(%(kinds)s))
     union all
-    (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, null, null, null, null, f.agent, f.subject, null,
+    (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, null, null, null, null, null, f.agent, f.subject, null,
             null, null, null
      from ({shown_facts}) f
      where hitherto.within(f.user_id, f.agent, %(user)s, %(agent)s, %(all_agents)s)
@@ -182,7 +186,8 @@ with hit as (
                           and h.place + case h.kind when 1 then %(around)s else 0 end offset 0
     ) n
 ), found as (
-    select n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.author, array_agg(n.no order by n.start_char) as nos,
+    select n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.said_offset, n.author,
+           array_agg(n.no order by n.start_char) as nos,
            array_agg(n.start_char order by n.start_char) as starts, array_agg(n.end_char order by n.start_char) as ends,
            array_agg(v.vector order by n.start_char) as vectors
     from near n
@@ -190,9 +195,10 @@ with hit as (
         select vector from hitherto.search_vector v
         where v.tenant = %(tenant)s and v.scope = n.scope and v.space = %(space)s and v.no = n.no limit 1
     ) v on true
-    group by n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.author
+    group by n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.said_offset, n.author
 )
-select e.scope, e.nos, e.starts, e.ends, e.vectors, e.author, e.kind, e.origin, e.place, w.text, e.said_at, w.id, w.start_seq,
+select e.scope, e.nos, e.starts, e.ends, e.vectors, e.author, e.kind, e.origin, e.place, w.text, e.said_at, e.said_offset, w.id,
+       w.start_seq,
        w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata
 from found e
 cross join lateral (

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
+from io import BytesIO
 from itertools import count
 from typing import Any
 
@@ -76,7 +77,7 @@ async def test_recalled_lines_stand_by_when_they_were_said(store: Store) -> None
             "- user: The heron landed on the moon.",
             f"{datetime.now(UTC):%Y-%m-%d}:",
             "- user: The heron sleeps.",
-            "2101-02-02:",
+            "2101-02-03:",
             "- user: The heron will retire.",
         ], "the first message stands in the context itself"
         assert (await chat.rebuild(context.manifest)).request == context.request
@@ -147,7 +148,8 @@ def test_what_is_no_time_is_refused(at: object) -> None:
         user("a", at=at)  # type: ignore[arg-type]  # what a caller without a checker does
 
 
-times = st.datetimes(datetime(2, 1, 2), datetime(9998, 12, 30), timezones=st.just(UTC))
+zones = st.integers(-86_399, 86_399).map(lambda seconds: timezone(timedelta(seconds=seconds)))
+times = st.datetimes(datetime(2, 1, 2), datetime(9998, 12, 30), timezones=zones)
 
 
 @lasting
@@ -158,14 +160,16 @@ async def test_any_times_in_any_order(store: Store, said: list[datetime | None])
         chat = memory.conversation(f"c{next(_numbers)}", scope=SCOPE)
         batch: list[Message] = [user(f"Heron {n} " + "flies " * 30, at=at) for n, at in enumerate(said)]
         await chat.append(*batch)
-        assert [one.message.said_at for one in await chat.messages()] == said
+        found = [one.message.said_at for one in await chat.messages()]
+        assert found == said
+        assert [at and at.utcoffset() for at in found] == [at and at.utcoffset() for at in said]
         context = await chat.context("What of the heron?", budget=200)
         await check(chat, context)
         shown = json.dumps(context.request)
         for one in context.manifest.recalled:
             assert one.start is not None
             at = (await chat.messages())[one.start].said_at
-            assert f"{at.astimezone(UTC):%Y-%m-%d}"[-6:] in shown
+            assert f"{at:%Y-%m-%d}"[-6:] in shown
 
 
 DAY = timedelta(days=1)
@@ -259,3 +263,66 @@ async def test_a_setting_that_is_none(ttl: Any) -> None:
     with pytest.raises(InvalidSettings, match="HITHERTO_TTL"):
         async with hitherto.open("memory:", ttl=ttl):
             pass
+
+
+class TestZones:
+    """A message's day is that of its own zone, else of the setting's."""
+
+    AUCKLAND = datetime(2026, 7, 9, 8, tzinfo=timezone(timedelta(hours=12)))  # 8 July in UTC
+    IN_UTC = datetime(2026, 7, 8, 20, 30, tzinfo=UTC)  # 9 July in Auckland
+
+    @pytest.mark.parametrize(
+        ("zone", "at", "day"),
+        [
+            ("UTC", AUCKLAND, "2026-07-09"),
+            ("UTC", IN_UTC, "2026-07-08"),
+            ("Pacific/Auckland", IN_UTC, "2026-07-09"),
+            ("America/New_York", AUCKLAND, "2026-07-09"),
+            ("America/New_York", datetime(1883, 11, 18, 4, 56, tzinfo=UTC), "1883-11-17"),  # 4:56:02 behind
+        ],
+    )
+    async def test_a_day_is_that_of_the_zone(self, zone: str, at: datetime, day: str) -> None:
+        model = Scripted(then=says_each)
+        async with hitherto.open("memory:", model=model, time_zone=zone, embedder="none") as memory:
+            chat = memory.conversation("c", scope=SCOPE, policy=rolling(threshold=3, keep_last=2))
+            await chat.append(user("The heron is fed.", at=at), assistant("b", at=at), user("c", at=at))
+            await chat.append(assistant("d"), user("e"), answers(3))
+            await memory.wait_for_digests()
+            (prompt,) = model.calls
+            assert isinstance(prompt.task, DigestTask)
+            assert [str(line.day) for line in prompt.task.lines[:2]] == [day] * 2
+            assert f"{day}:" in (await chat.expand((0, 0))).text
+            for indexed in (False, True):
+                if indexed:
+                    await memory.wait_for_index()
+                hits = (await memory.recall("What did I say on " + day, scope=SCOPE)).hits
+                assert {hit.said_at.date().isoformat() for hit in hits if hit.start == 0} == {day}
+                assert {hit.start for hit in hits if hit.scores.day} >= {0, 1}
+
+    async def test_now_is_in_the_zone_too(self) -> None:
+        async with hitherto.open("memory:", time_zone="Pacific/Kiritimati", embedder="none") as memory:
+            chat = memory.conversation("c", scope=SCOPE)
+            await chat.append(user("Hello."))
+            (one,) = await chat.messages()
+            assert one.said_at == one.created_at
+            assert one.said_at.utcoffset() == timedelta(hours=14)
+            found = await memory.recall("What did I say today?", scope=SCOPE)
+            assert [hit.scores.day > 0 for hit in found.hits] == [True]
+
+    async def test_an_export_keeps_it(self) -> None:
+        async with (
+            hitherto.open("memory:", embedder="none") as memory,
+            hitherto.open("memory:", embedder="none") as other,
+        ):
+            await memory.conversation("c", scope=SCOPE).append(user("Hello.", at=FUTURE))
+            file = BytesIO()
+            await memory.export_to(file, tenant=SCOPE.tenant)
+            await other.import_from(BytesIO(file.getvalue()))
+            (one,) = await other.conversation("c", scope=SCOPE).messages()
+            assert one.said_at.utcoffset() == FUTURE.utcoffset()
+
+    @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../../etc/passwd", "UTC+25"])
+    async def test_a_zone_that_is_none(self, zone: str) -> None:
+        with pytest.raises(InvalidSettings, match="HITHERTO_TIME_ZONE"):
+            async with hitherto.open("memory:", time_zone=zone):
+                pass

@@ -91,6 +91,7 @@ create table hitherto.message (
     rev           bigint      not null,
     created_at    timestamptz not null,
     said_at       timestamptz,
+    said_offset   integer,
     expires_at    timestamptz,
     erased        boolean     not null default false,
     retracted_rev bigint,
@@ -102,6 +103,7 @@ comment on table hitherto.message is
     'The log: append-only, seq dense from 0; payload is the original item, byte for byte. What was taken back stays, with '
     'the revision from which on it is not shown.';
 comment on column hitherto.message.said_at is 'When it was said, where that is not when it was appended.';
+comment on column hitherto.message.said_offset is 'The zone of said_at: seconds ahead of UTC; null: UTC.';
 create index message_by_tokens on hitherto.message (tenant, conversation, sum_tokens, seq);
 create index message_by_dialogue on hitherto.message (tenant, conversation, sum_dialogue)
     where kind = 'text' and role in ('user', 'assistant');

@@ -51,6 +51,7 @@ create table hitherto.search_entry (
     end_char   integer     not null,
     length     integer     not null,
     said_at    timestamptz not null,
+    said_offset integer,
     author     text,
     hashes     bytea       not null,
     counts     bytea       not null,

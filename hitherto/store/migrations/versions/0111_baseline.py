@@ -6,7 +6,7 @@ from alembic import op
 
 from hitherto.store import schema
 
-revision = "0110"
+revision = "0111"
 down_revision = None
 
 

@@ -1,0 +1,38 @@
+"""Time zones: on which day something was said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+
+def zone_named(name: str) -> tzinfo:
+    """The zone of a name of the IANA database, such as "Pacific/Auckland". Raises ValueError for what names none."""
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        raise ValueError(
+            f"{name!r} is no time zone; give the name of one, such as Europe/Berlin (where the system has no list of "
+            "them, install the package tzdata)"
+        ) from None
+
+
+def in_zone(at: datetime, zone: tzinfo) -> datetime:
+    """The time in its own zone, or in `zone` if its own is UTC, in which clocks of computers tell time."""
+    return at if at.utcoffset() else at.astimezone(zone)
+
+
+def offset_of(at: datetime | None) -> int | None:
+    """By how many seconds its zone is ahead of UTC; None for UTC, and for no time."""
+    offset = None if at is None else at.utcoffset()
+    return int(offset.total_seconds()) if offset else None
+
+
+def in_utc(at: datetime | None) -> datetime | None:
+    """The same time in UTC: PostgreSQL takes no zone that is 16 hours away from it, or more."""
+    return None if at is None else at.astimezone(UTC)
+
+
+def with_offset(at: datetime, seconds: int | None) -> datetime:
+    """The time in the zone of such an offset."""
+    return at if seconds is None else at.astimezone(timezone(timedelta(seconds=seconds)))
