@@ -59,6 +59,7 @@ class AgentRecord:
     policy: str | None
     cross_session: CrossSession
     ttl: timedelta | None
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from hitherto.core.context.manifest import PolicyFrom
 from hitherto.core.cross_session import CrossSession, cross_session_of
@@ -16,6 +16,7 @@ from hitherto.core.policy.policy import Policy, stored
 from hitherto.core.policy.presets import DEFAULT
 from hitherto.core.recall.vectors import Space
 from hitherto.core.scope import THE_USER, Scope
+from hitherto.core.time_zone import zone_named
 from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
@@ -113,6 +114,10 @@ class Handle:
         )
         stored = head.cross_session.over(agent).over(otherwise)
         return stored if request is None else request.over(stored)
+
+    def zone(self, head: Head) -> tzinfo:
+        """The zone of days: the agent's, else that of the settings."""
+        return self.services.zone if head.time_zone is None else zone_named(head.time_zone)
 
     async def defaults(self, head: Head) -> AgentDefaults:
         """The agent's defaults: from the head if the conversation exists, else from the store."""

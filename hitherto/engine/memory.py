@@ -18,14 +18,15 @@ from hitherto.core.documents import metadata_json, type_of
 from hitherto.core.export import ExportScope
 from hitherto.core.facts.fact import MOST_MEMBERS, Subject
 from hitherto.core.ledger import By, Costs
-from hitherto.core.log.append import checked_ttl
+from hitherto.core.log.append import checked_time_zone, checked_ttl
 from hitherto.core.log.conversations import AgentDefaults, MessageRange, ScopePart
 from hitherto.core.log.message import Logged, storable
 from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
+from hitherto.core.recall.days import named_days
 from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
 from hitherto.core.scope import Scope, checked_name
-from hitherto.core.time_zone import in_zone
+from hitherto.core.time_zone import in_zone, zone_named
 from hitherto.engine.arguments import (
     checked_kinds,
     checked_limit,
@@ -234,7 +235,10 @@ class Memory:
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
         most, at_least = checked_limit(limit), checked_share(min_score, "min_score", ends=True)
-        asked = in_zone(checked_time(at, "at") or datetime.now(UTC), self._services.zone)
+        asked = checked_time(at, "at") or datetime.now(UTC)
+        if not asked.utcoffset() and named_days(question, asked.date()):
+            told = (await self._services.store.defaults(tenant=scope.tenant, agent=scope.agent)).time_zone
+            asked = in_zone(asked, self._services.zone if told is None else zone_named(told))
         return await self._recaller.recall(
             question, criteria, today=asked.date(), limit=most, min_score=at_least, rerank=rerank
         )
@@ -328,15 +332,17 @@ class Memory:
         policy: PolicyLike | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
+        time_zone: str | None = None,
     ) -> None:
         """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
-        (`cross_session`, see `Conversation.context`), and how long messages are kept (`ttl`, see
-        `Conversation.configure`). A conversation's own values come first.
+        (`cross_session`, see `Conversation.context`), how long messages are kept (`ttl`, see
+        `Conversation.configure`), and the zone of their days, such as "Europe/Berlin" (`time_zone`, in place of the
+        setting of this name). A conversation's own values come first, and a message's own zone.
 
         What is not given stays as it is; with `policy=""` the agent has none.
 
         Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy, InvalidInput for an unusable
-        `cross_session` or `ttl`.
+        `cross_session`, `ttl` or `time_zone`.
         """
         tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
         chosen = None if policy == "" else self._services.usable(policy)
@@ -347,6 +353,7 @@ class Memory:
             policy=None if policy == "" else policy_json(chosen) or before.policy,
             cross_session=crossing.over(before.cross_session),
             ttl=before.ttl if kept is None else kept,
+            time_zone=checked_time_zone(time_zone) or before.time_zone,
         )
         await self._services.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
 

@@ -201,8 +201,14 @@ class ExportReader:
     async def agents(self, *, tenant: str) -> list[AgentRecord]:
         """What is set for agents of the tenant, and for all of them."""
         return [
-            AgentRecord(agent=agent or None, policy=policy, cross_session=CrossSession.from_json(crosses), ttl=ttl)
-            for agent, policy, crosses, ttl in await self._all("export_agents", {"tenant": tenant})
+            AgentRecord(
+                agent=agent or None,
+                policy=policy,
+                cross_session=CrossSession.from_json(crosses),
+                ttl=ttl,
+                time_zone=zone,
+            )
+            for agent, policy, crosses, ttl, zone in await self._all("export_agents", {"tenant": tenant})
         ]
 
     async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:

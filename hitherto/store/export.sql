@@ -150,7 +150,7 @@ returning no;
 
 -- name: export_agents
 -- What is set for the agents of a tenant.
-select agent, policy::text, cross_session::text, ttl from hitherto.agent where tenant = %(tenant)s order by agent;
+select agent, policy::text, cross_session::text, ttl, time_zone from hitherto.agent where tenant = %(tenant)s order by agent;
 
 -- name: import_ids
 -- Ids for digests.

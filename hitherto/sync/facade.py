@@ -171,13 +171,15 @@ class SyncMemory(SyncMemoryBase):
         policy: PolicyLike | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
+        time_zone: str | None = None,
     ) -> None:
         """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
-        (`cross_session`, see `Conversation.context`), and how long messages are kept (`ttl`, see
-        `Conversation.configure`). A conversation's own values come first. See `Memory.configure_agent`."""
+        (`cross_session`, see `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`),
+        and the zone of their days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A
+        conversation's own values come first, and a message's own zone. See `Memory.configure_agent`."""
         return self._run(
             lambda memory: memory.configure_agent(
-                tenant=tenant, agent=agent, policy=policy, cross_session=cross_session, ttl=ttl
+                tenant=tenant, agent=agent, policy=policy, cross_session=cross_session, ttl=ttl, time_zone=time_zone
             )
         )
 

@@ -13,7 +13,7 @@ from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolItem, TurnAt
 from hitherto.core.scope import Scope
-from hitherto.core.time_zone import in_zone
+from hitherto.core.time_zone import in_zone, zone_named
 from hitherto.errors import InvalidBatch, InvalidInput
 from hitherto.frozen import build, change
 
@@ -56,6 +56,17 @@ def checked_ttl(value: object) -> timedelta | None:
     )
 
 
+def checked_time_zone(value: object) -> str | None:
+    """The name of a time zone; None stays None. Raises InvalidInput."""
+    if value is None:
+        return None
+    try:
+        zone_named(value if isinstance(value, str) else repr(value))
+    except ValueError as error:
+        raise InvalidInput(f"time_zone: {error}") from error
+    return str(value)
+
+
 def expiring(head: Head, messages: Sequence[Message], default: timedelta | None) -> Sequence[Message]:
     """The messages, of which those without an expiry get the one of the time to live that applies at `head`: that of
     the head, else `default`."""
@@ -65,8 +76,10 @@ def expiring(head: Head, messages: Sequence[Message], default: timedelta | None)
     return [one if one.expires_at is not None else one.expiring(head.now + ttl) for one in messages]
 
 
-def placed(head: Head, messages: Sequence[Message], zone: tzinfo) -> Sequence[Message]:
-    """The messages with the time in `zone` at which they were said, where their own time has no zone but UTC."""
+def placed(head: Head, messages: Sequence[Message], default: tzinfo) -> Sequence[Message]:
+    """The messages with the time at which they were said in the zone of the head, else in `default`, where their own
+    time has no zone but UTC."""
+    zone = default if head.time_zone is None else zone_named(head.time_zone)
     if zone is UTC:
         return messages
     return [one.dated(in_zone(one.said_at or head.now, zone)) for one in messages]

@@ -129,11 +129,12 @@ class ScopeCounts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDefaults:
     """The defaults of an agent of a tenant, for its conversations that have no value of their own. `policy` is JSON
-    text; `ttl` is as in `Head`."""
+    text; `ttl` and `time_zone` are as in `Head`."""
 
     policy: str | None = None
     cross_session: CrossSession = field(default_factory=CrossSession)
     ttl: timedelta | None = None
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,13 +92,13 @@ class Head:
     `subject` is what the conversation's facts are about (`core.scope.THE_USER`: the user), and `extracted` are the
     ranges of messages from which facts have been extracted. Messages below `finish_seq` are to be digested, whatever
     the triggers say. `ttl` is how long new messages are kept that say nothing of it: what is set for the conversation,
-    else for its agent, else for its tenant; zero means for ever, None that nothing is set. `clock` is the store's
-    clock: it decides what is due. `now` is the timestamp of what is written: the same time, but never before the newest
-    message's, in case a clock that was ahead has been set back.
+    else for its agent, else for its tenant; zero means for ever, None that nothing is set. `time_zone` is its agent's.
+    `clock` is the store's clock: it decides what is due. `now` is the timestamp of what is written: the same time, but
+    never before the newest message's, in case a clock that was ahead has been set back.
 
     A past head is without `awaited`, `late`, `failures`, `resume_at`, `running` and `finish_seq`. Its `run_start`,
-    `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject`, `extracted`
-    and `ttl` are the present ones.
+    `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`, `next_expiry`, `subject`, `extracted`,
+    `ttl` and `time_zone` are the present ones.
     """
 
     ref: int
@@ -131,6 +131,7 @@ class Head:
     extracted: tuple[tuple[int, int], ...] = ()
     finish_seq: int = 0
     ttl: timedelta | None = None
+    time_zone: str | None = None
 
     @property
     def resting(self) -> bool:

@@ -26,7 +26,7 @@ from hitherto.core.export import (
     RunRecord,
 )
 from hitherto.core.facts.fact import Subject
-from hitherto.core.log.append import checked_ttl
+from hitherto.core.log.append import checked_time_zone, checked_ttl
 from hitherto.core.log.message import DEPTH, Logged, Wire, too_deep
 from hitherto.core.log.ranges import joined
 from hitherto.core.log.title import checked_title
@@ -62,6 +62,7 @@ def _agent(record: AgentRecord, now: datetime) -> Record:
     _names(*([] if record.agent is None else [record.agent]))
     _policy(record.policy)
     checked_ttl(record.ttl)
+    checked_time_zone(record.time_zone)
     return record
 
 

@@ -357,7 +357,12 @@ class _Import:
             if await store.facts.subject(self.tenant, record.id) is None:
                 await store.facts.set_subject(self.tenant, record.id, name=record.name, members=record.members)
         elif await store.defaults(tenant=self.tenant, agent=record.agent) == AgentDefaults():
-            defaults = AgentDefaults(policy=record.policy, cross_session=record.cross_session, ttl=record.ttl)
+            defaults = AgentDefaults(
+                policy=record.policy,
+                cross_session=record.cross_session,
+                ttl=record.ttl,
+                time_zone=record.time_zone,
+            )
             await store.set_defaults(tenant=self.tenant, agent=record.agent, defaults=defaults)
 
     async def _link(self) -> None:

@@ -102,6 +102,7 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         extracted=tuple([(first, last) for first, last in extracted]),
         finish_seq=row.finish_seq,
         ttl=row.ttl,
+        time_zone=row.time_zone,
         **more,
     )
 
@@ -203,5 +204,5 @@ def _frontier_values(one: Frontier) -> list[Any]:
 
 
 def defaults_from(row: Sequence[Any]) -> AgentDefaults:
-    policy, crosses, ttl = row
-    return AgentDefaults(policy=policy, cross_session=CrossSession.from_json(crosses), ttl=ttl)
+    policy, crosses, ttl, zone = row
+    return AgentDefaults(policy=policy, cross_session=CrossSession.from_json(crosses), ttl=ttl, time_zone=zone)

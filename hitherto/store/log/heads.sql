@@ -42,10 +42,12 @@ select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
         from hitherto.digest p
         where p.tenant = %(tenant)s and p.conversation = c.ref and p.status = 'processing')::text as running,
        case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
-       c.subject, c.extracted::text as extracted, c.updated_at, c.finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl
+       c.subject, c.extracted::text as extracted, c.updated_at, c.finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl,
+       a.time_zone
 from hitherto.conversation c
 left join lateral (
-    select policy, cross_session, ttl from hitherto.agent a where a.tenant = %(tenant)s and a.agent = c.agent limit 1
+    select policy, cross_session, ttl, time_zone from hitherto.agent a
+    where a.tenant = %(tenant)s and a.agent = c.agent limit 1
 ) a on true
 left join lateral (select ttl from hitherto.agent t where t.tenant = %(tenant)s and t.agent = '' limit 1) t on true
 left join lateral (
@@ -200,7 +202,8 @@ select c.ref, %(at)s::bigint as rev, b.next_seq,
        d.spec::text as digest_spec, d.tokens as digest_tokens,
        e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
        e.sum_results as digest_sum_results, 0 as failures, null::text as running, null::timestamptz as resume_at,
-       c.subject, c.extracted::text as extracted, c.updated_at, 0 as finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl
+       c.subject, c.extracted::text as extracted, c.updated_at, 0 as finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl,
+       a.time_zone
 from c
 cross join bounds b
 cross join frontiers f
@@ -217,7 +220,8 @@ left join lateral (
     order by m.seq desc limit 1
 ) v on true
 left join lateral (
-    select policy, cross_session, ttl from hitherto.agent a where a.tenant = %(tenant)s and a.agent = c.agent limit 1
+    select policy, cross_session, ttl, time_zone from hitherto.agent a
+    where a.tenant = %(tenant)s and a.agent = c.agent limit 1
 ) a on true
 left join lateral (select ttl from hitherto.agent t where t.tenant = %(tenant)s and t.agent = '' limit 1) t on true
 left join lateral (
@@ -275,11 +279,12 @@ where c.tenant = %(tenant)s and c.ref = %(ref)s;
 
 -- name: defaults
 -- The defaults of an agent; '' stands for all agents of the tenant.
-select policy::text, cross_session::text, ttl from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s;
+select policy::text, cross_session::text, ttl, time_zone from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s;
 
 -- name: set_defaults
 -- Set the defaults of an agent, replacing those before.
-insert into hitherto.agent (tenant, agent, policy, cross_session, ttl, updated_at)
-values (%(tenant)s, %(agent)s, %(policy)s, %(cross_session)s, %(ttl)s, clock_timestamp())
+insert into hitherto.agent (tenant, agent, policy, cross_session, ttl, time_zone, updated_at)
+values (%(tenant)s, %(agent)s, %(policy)s, %(cross_session)s, %(ttl)s, %(time_zone)s, clock_timestamp())
 on conflict (tenant, agent) do update
-set policy = excluded.policy, cross_session = excluded.cross_session, ttl = excluded.ttl, updated_at = excluded.updated_at;
+set policy = excluded.policy, cross_session = excluded.cross_session, ttl = excluded.ttl,
+    time_zone = excluded.time_zone, updated_at = excluded.updated_at;

@@ -193,6 +193,7 @@ class LogStore(Part):
             "policy": defaults.policy,
             "cross_session": defaults.cross_session.to_json(),
             "ttl": defaults.ttl,
+            "time_zone": defaults.time_zone,
         }
 
         async def put(connection: AsyncConnection[Any]) -> None:

@@ -309,6 +309,20 @@ class TestZones:
             found = await memory.recall("What did I say today?", scope=SCOPE)
             assert [hit.scores.day > 0 for hit in found.hits] == [True]
 
+    async def test_an_agents_zone_comes_before_the_settings(self) -> None:
+        async with hitherto.open("memory:", time_zone="America/New_York", embedder="none") as memory:
+            await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, time_zone="Pacific/Auckland")
+            await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, ttl=timedelta(days=1))
+            chat = memory.conversation("c", scope=SCOPE)
+            await chat.append(user("Hello.", at=self.IN_UTC))
+            (one,) = await chat.messages()
+            assert str(one.said_at.date()) == "2026-07-09"
+            found = await memory.recall("What did I say yesterday?", scope=SCOPE, at=self.IN_UTC + timedelta(days=1))
+            assert [hit.scores.day > 0 for hit in found.hits] == [True]
+            for zone in ("Mars/Olympus", 7):
+                with pytest.raises(InvalidInput, match="time_zone"):
+                    await memory.configure_agent(tenant="t", agent="a", time_zone=zone)  # type: ignore[arg-type]
+
     async def test_an_export_keeps_it(self) -> None:
         async with (
             hitherto.open("memory:", embedder="none") as memory,

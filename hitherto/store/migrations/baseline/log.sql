@@ -160,6 +160,7 @@ create table hitherto.agent (
     policy        json,
     cross_session json,
     ttl           interval,
+    time_zone     text,
     updated_at    timestamptz not null,
     primary key (tenant, agent)
 );
