@@ -71,7 +71,7 @@ class FirstStage:
     """Which of the question's words are authors' names."""
 
     of_days: NDArray[np.bool_] | None
-    """As in `QuestionTerms`."""
+    """Which of the question's words stand in expressions that name days alone."""
 
     scale: CosineScale
     telling: bool = True
@@ -145,6 +145,9 @@ def first_stage(
     names = np.array([int(name) in named for name in terms.authors[: len(terms.words)]], dtype=np.bool_)
     if len(names):
         names = np.logical_or.reduceat(names, terms.begins)
+    of_days = terms.of_days
+    if of_days is not None and len(of_days):
+        of_days = np.logical_and.reduceat(of_days, terms.begins)
     return FirstStage(
         scores=scores,
         words=words,
@@ -153,7 +156,7 @@ def first_stage(
         begins=begins,
         by_day=by_day,
         names=names,
-        of_days=terms.of_days,
+        of_days=of_days,
         scale=scale,
         telling=terms.telling,
     )
