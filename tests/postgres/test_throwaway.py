@@ -208,6 +208,7 @@ class TestItEndsWithItsOwner:
     def test_before_there_is_a_server_the_next_open_removes_what_is_left(self, base: Path) -> None:
         begin_to_open(base, "lock").end(signal.SIGKILL)
         begin_to_open(base, "").end(signal.SIGKILL)
+        (base / f"{PREFIX}deadbeef").mkdir()  # as before the server's account owns it
         folder = Owner(base).open()
         until(lambda: list(base.iterdir()) == [folder])
 

@@ -346,10 +346,12 @@ def _make_folder(base: Path) -> tuple[Path, int]:
 def _remove_abandoned(base: Path) -> None:
     """Removes the folders of servers in `base` that no process holds, after an end to the servers."""
     account = server_account()
+    # Until it is given to the account, a folder is this user's.
+    owners = (os.geteuid(), account[0]) if account else (os.geteuid(),)
     for path in base.glob(PREFIX + "[0-9a-f]" * 8):
         with suppress(OSError, EmbeddedServerError):
             status = path.lstat()
-            if stat.S_ISDIR(status.st_mode) and status.st_uid == (account[0] if account else os.geteuid()):
+            if stat.S_ISDIR(status.st_mode) and status.st_uid in owners:
                 _remove_if_abandoned(path)
 
 
