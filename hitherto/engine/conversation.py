@@ -338,11 +338,11 @@ class Conversation:
         sent: bool = False,
     ) -> list[Payload]:
         """The view as the items of an API: first what stands for the older part, then the messages in the order of the
-        log, with placeholders where they are redacted. `limit`: at most so many of the newest items, without results
-        of calls before them.
+        log, with placeholders where they are redacted. `limit`: only that many of the newest items, of which the first
+        may be the result of a call before them.
 
-        What an API does not take back is mended, as in a context: a result stands right behind its call, and a call
-        without one has a placeholder. Only the calls at the end stay open, for their results to be added.
+        They are for a framework to make a request of. What an API does not take back is mended, but items keep their
+        own ids, and a call without a result stays without one.
 
         With `budget`, at most so many tokens of them, counted as `model` does: the oldest groups give way, and what
         stands for the older part goes last. `sent` says that a model is sent them: they are kept, as contexts are,
@@ -351,23 +351,6 @@ class Conversation:
         Raises InvalidInput for a negative limit and for another API, InvalidBudget, NotFound for a revision that does
         not exist.
         """
-        return await self._items(
-            wire=wire, policy=policy, model=model, limit=limit, at=at, budget=budget, sent=sent, framework=False
-        )
-
-    async def _items(
-        self,
-        *,
-        wire: Wire = RESPONSES,
-        policy: PolicyLike | None = None,
-        model: str | None = None,
-        limit: int | None = None,
-        at: int | None = None,
-        budget: int | None = None,
-        sent: bool = False,
-        framework: bool,
-    ) -> list[Payload]:
-        """As `items`; with `framework` for the Agents SDK, see `ContextRequest`."""
         if limit is not None and (not isinstance(cast(object, limit), int) or limit < 0):
             raise InvalidInput(f"limit is {limit!r}; give a whole number of at least 0")
         most = None if budget is None else checked_budget(budget, 0)[0]
@@ -376,12 +359,8 @@ class Conversation:
             raise InvalidInput(f"wire is {wire!r}; give budget and sent with {RESPONSES!r} alone")
         governing, keeping = self._services.usable(policy), sent and at is None and keeps(self._handle)
         if most is None and not keeping:
-            return await ViewBuilder(self._handle).items(
-                wire=wire, policy=governing, model=model, limit=limit, at=at, framework=framework
-            )
-        items, manifest = await items_within(
-            most, self._handle, policy=governing, model=model, limit=limit, at=at, framework=framework
-        )
+            return await ViewBuilder(self._handle).items(wire=wire, policy=governing, model=model, limit=limit, at=at)
+        items, manifest = await items_within(most, self._handle, policy=governing, model=model, limit=limit, at=at)
         if keeping and manifest is not None:
             await keep(self._handle, manifest)
         return items

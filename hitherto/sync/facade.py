@@ -456,8 +456,8 @@ class SyncConversation(SyncPart[Conversation]):
         sent: bool = False,
     ) -> list[Payload]:
         """The view as the items of an API: first what stands for the older part, then the messages in the order of the
-        log, with placeholders where they are redacted. `limit`: at most so many of the newest items, without results of
-        calls before them. See `Conversation.items`."""
+        log, with placeholders where they are redacted. `limit`: only that many of the newest items, of which the first
+        may be the result of a call before them. See `Conversation.items`."""
         return self._run(
             lambda conversation: conversation.items(
                 wire=wire, policy=policy, model=model, limit=limit, at=at, budget=budget, sent=sent

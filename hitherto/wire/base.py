@@ -15,7 +15,7 @@ from hitherto.wire.media import within_limits
 from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken, voices
 from hitherto.wire.redaction import Replace, redacted
 from hitherto.wire.sealed import is_sealed, opened
-from hitherto.wire.sendable import Used, are_paired, distinct, is_plain_message, newest, sendable
+from hitherto.wire.sendable import Used, distinct, is_plain_message, sendable
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,6 @@ class BaseFormat:
 
     def distinct(self, items: list[Payload], used: Used, *, framework: bool = False) -> list[Payload]:
         return distinct(items, used, self.name, framework=framework)
-
-    def are_paired(self, items: Sequence[Payload]) -> bool:
-        return are_paired(items, self.name)
-
-    def newest(self, items: list[Payload], limit: int) -> list[Payload]:
-        return newest(items, limit, self.name)
 
     def within_limits(self, messages: Sequence[Message]) -> dict[int, Message]:
         return within_limits(messages, self.name)

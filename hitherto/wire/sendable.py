@@ -66,8 +66,8 @@ _Rename = Callable[[str], str]
 def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bool) -> list[Payload]:
     """The items of whole groups as the API takes them: ids, names and arguments in its form, no empty texts, no fields
     that it only sends, with `halves` no halves of characters. A message of the assistant that says nothing is left out,
-    and so are thoughts that lead to nothing. With `framework` the items of Responses keep their own ids and fields,
-    which the OpenAI Agents SDK compares with what it has."""
+    and so are thoughts that lead to nothing. With `framework` the items of Responses keep their own ids and fields: the
+    OpenAI Agents SDK compares them with what it has, and takes out what the API refuses."""
     mend = _responses_shape if framework and wire == RESPONSES else _MEND[wire]
     found: list[Payload] = []
     for given in items:
@@ -105,45 +105,6 @@ def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) ->
         return {**item, "id": _unused("item", cast("str", own), _LONGEST_ITEM_ID, used)}
 
     return [_with_calls(named(item), wire, call, lambda name: now.get(name, name)) for item in items]
-
-
-def are_paired(items: Sequence[Payload], wire: str) -> bool:
-    """Whether the results of each response's calls stand right behind it, all of them but those of the last one."""
-    waiting = set[str]()
-    for item in items:
-        calls, answers = (set[str](), set[str]()) if _is_plain(item) else (_made(item, wire), _answers(item, wire))
-        goes_on = wire == RESPONSES and (calls or item.get("type") == "reasoning")
-        if not answers <= waiting or (waiting and not answers and not goes_on) or calls & waiting:
-            return False
-        waiting = (waiting - answers) | calls
-    return True
-
-
-def newest(items: list[Payload], limit: int, wire: str) -> list[Payload]:
-    """The newest `limit` items, without the results of calls that are not among them."""
-    known, kept = set[str](), list[Payload]()
-    for item in items[max(len(items) - limit, 0) :]:
-        if _is_plain(item) or _answers(item, wire) <= known:
-            kept.append(item)
-            known |= _made(item, wire)
-    return kept
-
-
-def _made(item: Payload, wire: str) -> set[str]:
-    """The calls that the item makes."""
-    return {name for kind, name in _given(item, wire, framework=False) if kind == "call"}
-
-
-def _answers(item: Payload, wire: str) -> set[str]:
-    """The calls that the item has results of."""
-    found = set[str]()
-
-    def answered(call: str) -> str:
-        found.add(call)
-        return call
-
-    _with_calls(item, wire, lambda call: call, answered)
-    return found
 
 
 def _is_plain(item: Payload) -> bool:

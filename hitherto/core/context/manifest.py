@@ -77,12 +77,11 @@ class FactsShown(_Frozen):
 
 class SavedItems(_Frozen):
     """That a session's items were shown and not a request: the newest `limit` of them (None: all), within `budget`
-    tokens (None: whatever they are), for `model`. `framework`: for the Agents SDK, see `ContextRequest`."""
+    tokens (None: whatever they are), for `model`."""
 
     budget: int | None
     limit: int | None
     model: str | None
-    framework: bool
 
 
 class SavedRequest(_Frozen):

@@ -64,23 +64,14 @@ class WireFormat(Protocol):
 
     def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]:
         """The written items of a group as the API takes them, the same ones where nothing is to be mended. `halves` is
-        whether there may be halves of characters in them, which takes long to find out; `framework` whether the
-        OpenAI Agents SDK is given the items, which compares their ids and fields with what it has."""
+        whether there may be halves of characters in them, which takes long to find out; `framework` whether a framework
+        is given the items, which takes out itself what the API refuses of its own."""
         ...
 
     def distinct(
         self, items: list[Payload], used: dict[tuple[str, str], int], *, framework: bool = False
     ) -> list[Payload]:
         """The items with ids that are not in `used`, the ids of the request so far, to which it adds theirs."""
-        ...
-
-    def are_paired(self, items: Sequence[Payload]) -> bool:
-        """Whether each result stands behind its call, with nothing else between, and only the last response has calls
-        without a result."""
-        ...
-
-    def newest(self, items: list[Payload], limit: int) -> list[Payload]:
-        """The newest `limit` items, without the results of calls that are not among them."""
         ...
 
     def within_limits(self, messages: Sequence[Message]) -> dict[int, Message]:
@@ -181,8 +172,7 @@ class ContextRequest:
     depend on what was chosen this time. `cache_breakpoints` is whether the request has them, `join_neighbors` whether
     the codec joins neighbors. Without `lasting`, what is always there otherwise is not, and nothing is shortened: only
     the newest messages are shown, as they are, and where the newest group does not fit, none. `framework` is whether
-    the items are for the Agents SDK: see `WireFormat`. It takes out itself calls without a result, and results that a
-    limit has cut off from their calls.
+    the items are for a framework: see `WireFormat`.
     """
 
     incoming: tuple[Message, ...]

@@ -103,7 +103,6 @@ async def _items_again(handle: Handle, manifest: Manifest, saved: SavedItems) ->
             policy=stored(json.dumps(manifest.policy)),
             model=saved.model,
             limit=saved.limit,
-            framework=saved.framework,
             at=manifest.rev,
         )
     except NotFound as error:

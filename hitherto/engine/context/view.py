@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hitherto.aside import aside
 from hitherto.core.context.blocks import with_digest
@@ -12,7 +12,7 @@ from hitherto.core.context.redaction import Redactor
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import cross_session_of
 from hitherto.core.log.conversations import MessageRange
-from hitherto.core.log.group import ending, groups
+from hitherto.core.log.group import groups
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import RESPONSES, Kind, Logged, Payload, Role, plain_message, size_of
 from hitherto.core.policy.parts import Prefix
@@ -48,17 +48,9 @@ class ViewBuilder:
         return await view_of(used, head, family=self.handle.services.family(None))
 
     async def items(
-        self,
-        *,
-        wire: str,
-        policy: Policy | None,
-        model: str | None,
-        limit: int | None,
-        at: int | None,
-        framework: bool,
+        self, *, wire: str, policy: Policy | None, model: str | None, limit: int | None, at: int | None
     ) -> list[Payload]:
-        """The view as items of an API; see `Conversation.items`. With `framework` in the order of the log, and with
-        `limit` exactly so many: see `ContextRequest`."""
+        """The view as items of an API; see `Conversation.items`."""
         services = self.handle.services
         head = await self.handle.head(at)
         used, _ = self.handle.governing(head, policy, await self.handle.defaults(head))
@@ -70,7 +62,7 @@ class ViewBuilder:
             counter=services.canonical,
             codec=services.codec(wire),
             family=services.family(model),
-            framework=framework,
+            framework=True,
         )
         shown, request = await LogReader(self.handle).seen(used, head, request)
         if limit is not None and shown.stop - shown.start > 4 * limit + MARGIN:
@@ -79,7 +71,7 @@ class ViewBuilder:
                 return newest
         reading = MessageRange(start=shown.start, stop=shown.stop, live_at=head.rev)
         items = await self._as_they_are(shown, head, reading, wire)
-        if items is None or not (framework or request.codec.are_paired(items)):
+        if items is None:
             loaded = await LogReader(self.handle).live(reading, head)
             kept = self._without_orphans(loaded, request)
             items = await aside(size_of([one.message for one in kept]), _written, kept, request, shown, head)
@@ -87,7 +79,7 @@ class ViewBuilder:
         items, system, _ = with_digest(shown, request, items)
         for text in reversed(system):
             items = [*request.sendable(request.codec.write([plain_message(Role.SYSTEM, text)])), *items]
-        return items if limit is None else _newest_items(items, limit, request)
+        return items if limit is None else items[max(len(items) - limit, 0) :]
 
     async def _as_they_are(self, shown: View, head: Head, reading: MessageRange, wire: str) -> list[Payload] | None:
         """A fast path: the items of the whole log, where the view shows all of them as they are. None where it does
@@ -107,7 +99,7 @@ class ViewBuilder:
         if not alike or isinstance(shown.render, Prefix) or len(self._without_orphans(loaded, request)) < len(loaded):
             return None
         items = _sendable(_written(loaded, request, shown, head), request)
-        return _newest_items(items, limit, request) if limit and len(items) >= limit else None if limit else []
+        return items[-limit:] if limit and len(items) >= limit else None if limit else []
 
     def _without_orphans(self, loaded: Sequence[Logged], request: ContextRequest) -> list[Logged]:
         """The messages without those tool results whose calls are shown neither as messages nor among the opaque
@@ -119,10 +111,6 @@ class ViewBuilder:
                 kept.append(one)
             known.update(one.message.calls)
         return kept
-
-
-def _newest_items(items: list[Payload], limit: int, request: ContextRequest) -> list[Payload]:
-    return items[max(len(items) - limit, 0) :] if request.framework else request.codec.newest(items, limit)
 
 
 def _newest(shown: View, limit: int) -> int:
@@ -137,18 +125,12 @@ def _newest(shown: View, limit: int) -> int:
 
 def _written(loaded: Sequence[Logged], request: ContextRequest, shown: View, head: Head) -> list[Payload]:
     """The messages as items, redacted where the view says so, in the order of the log. Messages of another format are
-    converted by groups, as only whole groups can be, and so are those where calls and results stand apart."""
-    masking, codec = Redactor(shown.layout, request.codec), request.codec
-    if all(one.message.wire == codec.name for one in loaded):
-        items = [masking(one).payload for one in loaded]
-        if request.framework or codec.are_paired(items):
-            return items
+    converted by groups, as only whole groups can be."""
+    masking = Redactor(shown.layout, request.codec)
+    if all(one.message.wire == request.codec.name for one in loaded):
+        return [masking(one).payload for one in loaded]
     grouped = groups(loaded, head.retracted)
-    last, items = ending(grouped), list[Payload]()
-    for group in grouped:
-        unanswered = () if request.framework else sorted(group.open - (group.pending if group is last else set()))
-        items += codec.write([masking(member) for member in group.members], unanswered=unanswered)
-    return items
+    return [item for group in grouped for item in request.codec.write([masking(member) for member in group.members])]
 
 
 def _size(shown: View, head: Head) -> int:
@@ -167,7 +149,6 @@ async def items_within(
     policy: Policy | None,
     model: str | None,
     limit: int | None,
-    framework: bool,
     at: int | None = None,
 ) -> tuple[list[Payload], Manifest | None]:
     """The newest `limit` items of what the policy leaves, at most `budget` tokens of them, counted as `model` does; and
@@ -186,9 +167,7 @@ async def items_within(
     items, reasons = _items(made), {span.reason for span in made.manifest.fates}
     if Reason.BUDGET not in reasons:
         views = ViewBuilder(handle)
-        whole = await views.items(
-            wire=RESPONSES, policy=policy, model=model, limit=None, at=made.manifest.rev, framework=framework
-        )
+        whole = await views.items(wire=RESPONSES, policy=policy, model=model, limit=None, at=made.manifest.rev)
         # What stands for messages that were all retracted is left out without a trace in the fates.
         items = whole if request.codec.framing + request.cost(whole) <= request.budget else items
     elif at is None and reasons.isdisjoint((Reason.VERBATIM, Reason.REDACTED)):
@@ -198,12 +177,9 @@ async def items_within(
             tenant=handle.scope.tenant,
             conversation=handle.id,
         )
-    if not framework:
-        request = replace(request, framework=False)
-        items = _sendable(items, request)
-    shown = items if limit is None else _newest_items(items, limit, request)
+    shown = items if limit is None else items[max(len(items) - limit, 0) :]
     manifest = _limited(made.manifest, request, shown) if len(shown) < len(items) else made.manifest
-    return shown, _manifest(manifest, shown, SavedItems(budget=budget, limit=limit, model=model, framework=framework))
+    return shown, _manifest(manifest, shown, SavedItems(budget=budget, limit=limit, model=model))
 
 
 def _manifest(manifest: Manifest, items: list[Payload], saved: SavedItems) -> Manifest:

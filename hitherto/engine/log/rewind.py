@@ -150,7 +150,7 @@ class Rewinder:
             tail = () if clear is None else await self._tail(head)
             if clear is not None and clear.visible_rev is not None:
                 shown = await ViewBuilder(self.handle).items(
-                    wire=wire, policy=policy, model=model, limit=None, at=clear.visible_rev - 1, framework=True
+                    wire=wire, policy=policy, model=model, limit=None, at=clear.visible_rev - 1
                 )
                 restored = _same(shown, raw)
             async with store.write(self.handle.scope, self.handle.id) as unit:

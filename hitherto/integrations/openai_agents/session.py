@@ -274,9 +274,7 @@ class HithertoSession:
         self, conversation: Conversation, limit: int | None = None, **options: Unpack[_ItemsOptions]
     ) -> list[Payload]:
         """What the policy leaves."""
-        items = await conversation._items(  # pyright: ignore[reportPrivateUsage] — sessions are part of Hitherto
-            policy=self.policy, model=self._model, limit=limit, framework=True, **options
-        )
+        items = await conversation.items(wire=RESPONSES, policy=self.policy, model=self._model, limit=limit, **options)
         return list(map(unsealed, items))
 
     async def _replaced(
