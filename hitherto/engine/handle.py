@@ -12,11 +12,11 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.head import H, Head, HeadWithCalls, empty
+from hitherto.core.log.time_zone import zone_named
 from hitherto.core.policy.policy import Policy, stored
 from hitherto.core.policy.presets import DEFAULT
 from hitherto.core.recall.vectors import Space
 from hitherto.core.scope import THE_USER, Scope
-from hitherto.core.time_zone import zone_named
 from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services

@@ -21,12 +21,12 @@ from hitherto.core.ledger import By, Costs
 from hitherto.core.log.append import checked_time_zone, checked_ttl
 from hitherto.core.log.conversations import AgentDefaults, MessageRange, ScopePart
 from hitherto.core.log.message import Logged, storable
+from hitherto.core.log.time_zone import in_zone, zone_named
 from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.recall.days import named_days
 from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
 from hitherto.core.scope import Scope, checked_name
-from hitherto.core.time_zone import in_zone, zone_named
 from hitherto.engine.arguments import (
     checked_kinds,
     checked_limit,

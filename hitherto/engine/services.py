@@ -16,11 +16,11 @@ from hitherto.core.context.request import WireFormat
 from hitherto.core.digests.digest import Needs
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Message
+from hitherto.core.log.time_zone import zone_named
 from hitherto.core.policy.plan import Means
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.price import Price
-from hitherto.core.time_zone import zone_named
 from hitherto.engine.digests.tasks import TaskQueue
 from hitherto.errors import InvalidPolicy
 from hitherto.limiter import FairLimiter

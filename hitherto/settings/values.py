@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BeforeValidator
 
 from hitherto.core.cross_session import Way
 from hitherto.core.facts.fact import LONGEST_CATEGORY
+from hitherto.core.log.time_zone import zone_named
 from hitherto.core.policy.presets import policy_of
-from hitherto.core.time_zone import zone_named
 from hitherto.errors import InvalidPolicy
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.documents import PREVIEW, ArchiveOrigin, Document, KeptDocument, NewDocument, Passage
+from hitherto.core.log.time_zone import in_utc
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
-from hitherto.core.time_zone import in_utc
 from hitherto.store import rows
 from hitherto.store.connections.part import Part
 from hitherto.store.sql import SQL

@@ -27,9 +27,9 @@ from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
 from hitherto.core.log.probe import Mark
 from hitherto.core.log.ranges import Ranges
+from hitherto.core.log.time_zone import in_utc, offset_of, with_offset
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
-from hitherto.core.time_zone import in_utc, offset_of, with_offset
 from hitherto.frozen import build
 
 Row = Sequence[Any]

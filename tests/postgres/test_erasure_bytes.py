@@ -40,6 +40,7 @@ QUOTES_NOTHING = {
 
 STAYS = {
     *("tenant", "conversation", "seq", "wire", "role", "kind", "rev", "created_at", "said_at", "expires_at"),
+    "said_offset",
     *("tokens", "sum_tokens", "sum_turns", "sum_dialogue", "sum_results", "retracted_rev"),
 }
 """The columns that an erased message keeps."""

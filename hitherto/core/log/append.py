@@ -12,8 +12,8 @@ from itertools import zip_longest
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, OpenCall
 from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolItem, TurnAt
+from hitherto.core.log.time_zone import in_zone, zone_named
 from hitherto.core.scope import Scope
-from hitherto.core.time_zone import in_zone, zone_named
 from hitherto.errors import InvalidBatch, InvalidInput
 from hitherto.frozen import build, change
 

@@ -18,10 +18,10 @@ from hitherto.core.facts.queries import KnownFacts
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import CHAT, Role, size_of
+from hitherto.core.log.time_zone import in_zone
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.core.time_zone import in_zone
 from hitherto.engine.context.context import Context, finished
 from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, chosen_facts, none_of
 from hitherto.engine.context.injection import chosen

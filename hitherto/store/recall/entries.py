@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from psycopg import AsyncConnection
 
+from hitherto.core.log.time_zone import in_utc, offset_of
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, EntryKind
 from hitherto.core.recall.index import IndexEntry, IndexWork, Source
 from hitherto.core.recall.vectors import Vectors
-from hitherto.core.time_zone import in_utc, offset_of
 from hitherto.store.rows import integers
 from hitherto.store.sql import SQL
 

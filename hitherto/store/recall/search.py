@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.log.speaker import author_in
+from hitherto.core.log.time_zone import with_offset
 from hitherto.core.recall.filter import CODES, FURTHER, SearchFilter
 from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Source
 from hitherto.core.recall.vectors import Space
-from hitherto.core.time_zone import with_offset
 
 SEGMENT = 4_096
 """Entries of a segment. Segments are stored in this size: another one needs a migration."""

@@ -17,7 +17,7 @@ from hitherto.core.scope import Scope
 from hitherto.providers.scripted import items
 from hitherto.store.store import Store
 from tests.acceptance.cli.commands import SUPPORT, Cli, Ran, bare
-from tests.providers.models.endpoint import Endpoint, said
+from tests.providers.models.endpoint import Answer, Endpoint, said
 from tests.store.samples import user, write
 
 NOW = datetime.now(UTC)
@@ -201,11 +201,13 @@ def test_wrong_usage(cli: Cli, words: list[str], why: str) -> None:
 
 
 def test_what_a_replay_cost(database: str, tmp_path: Path) -> None:
-    """From the endpoint's usage, at the price of the snapshot's model: 91 tokens in, 64 of them cached, 17 out."""
+    """From the endpoint's usage, at the price of the snapshot's model: 9,100 tokens in, 64 of them cached, 17 out."""
     mine = tmp_path / "mine.json"
     model = {"input": 2, "cached_input": 0.5, "output": 8, "window": 1_000_000}
     mine.write_text(json.dumps({"date": "2026-01-31", "models": {"small": model}}))
-    with Endpoint(said(items("Something was decided."))) as endpoint:
+    answer = json.loads(said(items("Something was decided.")).body)
+    answer["usage"]["prompt_tokens"] = 9_100
+    with Endpoint(Answer(body=json.dumps(answer))) as endpoint:
         given = {
             "HITHERTO_DATABASE": database,
             "HITHERTO_MODEL": "vendor/small-2026-01-31",
@@ -219,6 +221,6 @@ def test_what_a_replay_cost(database: str, tmp_path: Path) -> None:
     assert calls == len(endpoint.asked) > 0
     assert (found["group"], found["failed"], found["unpriced"]) == ("vendor/small-2026-01-31", 0, 0)
     tokens = [found[f"tokens_{name}"] for name in ("in", "cached", "out")]
-    assert tokens == [91 * calls, 64 * calls, 17 * calls]
-    assert found["cost_usd"] == pytest.approx(calls * (27 * 2 + 64 * 0.5 + 17 * 8) / 1e6, abs=1e-8)
+    assert tokens == [9_100 * calls, 64 * calls, 17 * calls]
+    assert found["cost_usd"] == pytest.approx(calls * (9_036 * 2 + 64 * 0.5 + 17 * 8) / 1e6, abs=1e-8)
     assert costs(database, "--tenant", "local", "--json").json["groups"] == []
