@@ -16,7 +16,7 @@ from typing import Final, TypeVar, cast
 from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, too_deep
 from hitherto.wire.answers import EMPTY
 from hitherto.wire.cost import compact
-from hitherto.wire.sealed import THOUGHTS
+from hitherto.wire.sealed import kind_of, leading_on
 
 Used = dict[tuple[str, str], int]
 """The ids in a request so far, of calls ("call") and of Responses' items ("item"), and how often each was given."""
@@ -76,7 +76,7 @@ def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bo
             found.append(item)
         elif (mended := mend(item)) is not None:
             found.append(item if mended == item else mended)
-    return _leading_on(found, wire)
+    return leading_on(found, wire)
 
 
 def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) -> list[Payload]:
@@ -100,7 +100,7 @@ def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) ->
         own = item.get("id")
         if ("item", own) not in _given(item, wire, framework=framework):
             return item
-        if ("item", own) in used and _kind(item) == "reasoning":
+        if ("item", own) in used and kind_of(item) == "reasoning":
             return {key: value for key, value in item.items() if key != "id"}
         return {**item, "id": _unused("item", cast("str", own), _LONGEST_ITEM_ID, used)}
 
@@ -204,7 +204,7 @@ def _given(item: Payload, wire: str, *, framework: bool) -> list[tuple[str, str]
             blocks = cast("list[Payload]", content) if isinstance(content, list) else ()
             return [("call", block["id"]) for block in blocks if block["type"] == "tool_use"]
         case _:
-            kind = _kind(item)
+            kind = kind_of(item)
             call = not kind.endswith("_output") and isinstance(item.get("call_id"), str)
             named = (
                 not framework
@@ -231,7 +231,7 @@ def _with_calls(item: Payload, wire: str, call: _Rename, answered: _Rename) -> P
             blocks = cast("list[Payload]", item["content"])
             return {**item, "content": [_with_call(one, call, answered) for one in blocks]}
         case "openai.responses" if isinstance(item.get(key := _call_key(item)), str):
-            rename = answered if _kind(item).endswith("_output") else call
+            rename = answered if kind_of(item).endswith("_output") else call
             return {**item, key: rename(item[key])}
         case _:
             return item
@@ -296,12 +296,8 @@ def _function(call: Payload) -> Payload:
     return found
 
 
-def _kind(item: Payload) -> str:
-    return str(item.get("type") or ("message" if "role" in item else "item_reference"))
-
-
 def _responses(item: Payload) -> Payload | None:
-    kind = _kind(item)
+    kind = kind_of(item)
     found = {key: value for key, value in item.items() if key not in ("provider_data", "parsed_arguments")}
     if kind in _WITHOUT_NULLS:
         found = {key: value for key, value in found.items() if value is not None or key == "call_id"}
@@ -320,7 +316,7 @@ def _responses(item: Payload) -> Payload | None:
 
 def _responses_shape(item: Payload) -> Payload | None:
     """What is mended for a framework too."""
-    kind = _kind(item)
+    kind = kind_of(item)
     found: Payload = dict(item)
     if isinstance(call := found.get(key := _call_key(found)), str):
         # The result of a local shell has the call's id for its own, of which the API takes fewer characters.
@@ -428,41 +424,6 @@ def _without(item: Payload, field: str) -> Payload:
 
 def _without_empty(parts: list[Payload], words: Callable[[str], str]) -> list[Payload]:
     return [one for one in parts if one.get("type") not in _TEXTS or words(str(one.get("text", "")))]
-
-
-def _leading_on(items: list[Payload], wire: str) -> list[Payload]:
-    """The items without thoughts that nothing of the assistant's follows."""
-    if wire == CHAT or not any(_thinks(item, wire) for item in items):
-        return items
-    kept: list[Payload] = []
-    for item in reversed(items):
-        goes_on = bool(kept) and _is_assistants(kept[-1], wire)
-        one = item if goes_on else _without_last_thoughts(item, wire)
-        kept += [] if one is None else [one]
-    return kept[::-1]
-
-
-def _without_last_thoughts(item: Payload, wire: str) -> Payload | None:
-    if not _thinks(item, wire):
-        return item
-    if wire == RESPONSES:
-        return None
-    blocks = cast("list[Payload]", item["content"])
-    end = next((at for at in range(len(blocks), 0, -1) if blocks[at - 1]["type"] not in THOUGHTS), 0)
-    return item if end == len(blocks) else {**item, "content": blocks[:end]} if end else None
-
-
-def _thinks(item: Payload, wire: str) -> bool:
-    """Whether an item is reasoning, or has some. What the Agents SDK encrypts is kept as reasoning with JSON in it."""
-    if wire == RESPONSES:
-        return item.get("type") == "reasoning" and not str(item.get("encrypted_content")).startswith("{")
-    content = item["content"]
-    return isinstance(content, list) and any(block["type"] in THOUGHTS for block in cast("list[Payload]", content))
-
-
-def _is_assistants(item: Payload, wire: str) -> bool:
-    kind = "message" if wire != RESPONSES else _kind(item)
-    return item.get("role") == "assistant" if kind == "message" else not kind.endswith("_output")
 
 
 _MEND: Final[dict[str, Callable[[Payload], Payload | None]]] = {
