@@ -33,6 +33,6 @@ def in_utc(at: datetime | None) -> datetime | None:
     return None if at is None else at.astimezone(UTC)
 
 
-def with_offset(at: datetime, seconds: int | None) -> datetime:
+def with_offset(at: datetime, seconds: int) -> datetime:
     """The time in the zone of such an offset."""
-    return at if seconds is None else at.astimezone(timezone(timedelta(seconds=seconds)))
+    return at.astimezone(timezone(timedelta(seconds=seconds)))

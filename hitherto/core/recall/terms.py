@@ -109,7 +109,7 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | 
     language = language_of(cased)
     words = list(islice(words_of(cased, language, asked=True), 100 * most))
     telling = [word for word in words if not says_nothing(word, language)]
-    chosen = dict.fromkeys(word.terms for word in telling or words)
+    chosen = dict.fromkeys([word.terms for word in telling or words])
     terms: dict[str, int] = {}
     for number, forms in enumerate(islice(chosen, most)):
         for form in forms:
