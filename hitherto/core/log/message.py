@@ -65,7 +65,8 @@ class Role(StrEnum):
 
 
 class Kind(StrEnum):
-    """What an item is for the rules of grouping: a message with text and tool calls is a tool call."""
+    """What an item is for the rules of grouping: a message with text and tool calls is a tool call. So is an item of a
+    tool that ran at the provider, which makes no call that waits."""
 
     TEXT = "text"
     TOOL_CALL = "tool_call"
