@@ -55,13 +55,13 @@ async def run(ground: Ground) -> Findings:
 
 
 def _placeholders(policy: Policy, head: Head, log: tuple[Logged, ...], wire: str) -> object:
-    masking = Redactor(view(policy, head).layout, codec(wire))
+    masking = Redactor(view(policy, head).layout, codec(wire), head.sums.tokens)
     return [masking(one) for one in log]
 
 
 def _check(log: tuple[Logged, ...], head: Head) -> None:
     """Raises RuntimeError where a payload was copied: what is not redacted is the very same object."""
-    masking = Redactor(view(none(), head).layout, codec(log[0].message.wire))
+    masking = Redactor(view(none(), head).layout, codec(log[0].message.wire), head.sums.tokens)
     members = {id(member) for group in groups(log) for member in group.members}
     if members != {id(one) for one in log} or not all(masking(one) is one.message for one in log):
         raise RuntimeError("a view copied messages")

@@ -95,6 +95,7 @@ class Conversation:
         expect: int | None = None,
         wire: Wire | None = None,
         policy: PolicyLike | None = None,
+        budget: int | None = None,
     ) -> AppendResult:
         """Append the messages, all or none, and start the digests that the policy says are due.
 
@@ -102,7 +103,8 @@ class Conversation:
         messages returns the first result and writes nothing; the key is remembered for the setting `keep_receipts`.
         `expect` is the seq that the first message must get, for writers that must not interleave. `wire` names the
         format of messages given as dicts; without it, their shape tells. `policy` governs this append alone; without
-        it, the conversation's policy does.
+        it, the conversation's policy does. `budget` is that of the contexts that are made of the conversation, which
+        decides with some policies what is due; the default is the setting `budget`.
 
         Raises InvalidMessage and InvalidBatch for what cannot be appended, IdempotencyKeyReused for a key that was used
         with other messages, ConcurrentWrite when `expect` does not hold; nothing is written then.
@@ -111,12 +113,20 @@ class Conversation:
         if not batch:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
-        return await self._append(batch, key, self._services.usable(policy), expect=expect)
+        most = None if budget is None else checked_budget(budget, 0)[0]
+        return await self._append(batch, key, self._services.usable(policy), budget=most, expect=expect)
 
     async def _append(
-        self, batch: Sequence[Message], key: str | None, policy: Policy | None, *, expect: int | None = None
+        self,
+        batch: Sequence[Message],
+        key: str | None,
+        policy: Policy | None,
+        *,
+        budget: int | None,
+        expect: int | None = None,
     ) -> AppendResult:
-        appended = await append(self._handle, batch, key=key, expect=expect, request=policy)
+        handle = replace(self._handle, budget=budget)
+        appended = await append(handle, batch, key=key, expect=expect, request=policy)
         self._go_by_what_is_stored()
         return appended
 
@@ -176,7 +186,7 @@ class Conversation:
             )
 
         async def append(batch: Sequence[Message], key: str | None, other: Policy | None) -> AppendResult:
-            return await self._append(batch, key, other or governing)
+            return await self._append(batch, key, other or governing, budget=budget)
 
         return Turn(
             asked,

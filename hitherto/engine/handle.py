@@ -25,13 +25,15 @@ from hitherto.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A conversation's address, with the policy and the subject that its `Conversation` object was created with."""
+    """A conversation's address, with the policy and the subject that its `Conversation` object was created with, and
+    the `budget` of the contexts that messages are appended for (None: the setting)."""
 
     services: Services
     scope: Scope
     id: str
     policy: Policy | None = None
     subject: str | None = None
+    budget: int | None = None
 
     async def head(self, at: int | None = None) -> Head:
         """The head now, or at a past revision; an empty one before the first append. Expired messages are erased first.

@@ -105,10 +105,9 @@ class Services:
         """The zone of days where nothing else says one."""
         return zone_named(self.settings.time_zone)
 
-    @cached_property
-    def means(self) -> Means:
-        """What this process fires stages with."""
-        budget = self.settings.budget
+    def means(self, budget: int | None) -> Means:
+        """What this process fires stages with. `budget` is that of the conversation's contexts, None the setting."""
+        budget = budget or self.settings.budget
         window = self.settings.context_window or budget
         model = Needs.MODEL in self.able
         return Means(window=window, budget=min(window, budget), model=model, family=self.family(None))

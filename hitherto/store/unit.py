@@ -18,7 +18,6 @@ from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import (
     AnyProbe,
     DialogueAt,
-    Freeable,
     Mark,
     ProbeAnswer,
     SeqAt,
@@ -114,8 +113,8 @@ class Unit:
         return {"tenant": self._scope.tenant, "key_hash": key_hash(self._scope, self._conversation, key)}
 
     async def probe(self, probe: AnyProbe) -> ProbeAnswer:
-        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a `Freeable`, that to `ToolIds`
-        a tuple. One index look-up, whatever the conversation's length; for these two one over the tool items of their
+        """The live message that answers `probe`, or None; the answer to `ToolTokens` is a number, that to `ToolIds` a
+        tuple. One index look-up, whatever the conversation's length; for these two one over the tool items of their
         range."""
         match probe:
             case DialogueAt(n):
@@ -130,10 +129,10 @@ class Unit:
                 found = await self._one(SQL["at"], {"n": n})
             case SpeakerAt(n):
                 found = await self._one(SQL["speaker_at"], {"n": n})
-            case ToolTokens(start, end, calls, never):
-                values = {"start": start, "end": end, "calls": calls, "never": list(never)}
-                tokens, messages = await self._one(SQL["tool_tokens"], values) or (0, 0)
-                return Freeable(tokens, messages)
+            case ToolTokens(start, end, calls, never, leaves):
+                values = {"start": start, "end": end, "calls": calls, "never": list(never), "leaves": leaves}
+                [freed] = await self._one(SQL["tool_tokens"], values) or (0,)
+                return freed
             case ToolIds(start):
                 with ours():
                     read = await self._connection.execute(SQL["tool_ids"], {**self._at, "start": start})

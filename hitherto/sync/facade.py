@@ -339,11 +339,14 @@ class SyncConversation(SyncPart[Conversation]):
         expect: int | None = None,
         wire: Wire | None = None,
         policy: PolicyLike | None = None,
+        budget: int | None = None,
     ) -> AppendResult:
         """Append the messages, all or none, and start the digests that the policy says are due. See
         `Conversation.append`."""
         return self._run(
-            lambda conversation: conversation.append(*messages, key=key, expect=expect, wire=wire, policy=policy)
+            lambda conversation: conversation.append(
+                *messages, key=key, expect=expect, wire=wire, policy=policy, budget=budget
+            )
         )
 
     def turn(

@@ -158,7 +158,9 @@ CASES = {
     "at": Case("at", {**REF, "n": LENGTH // 2}, 1),
     "at, in what was taken back": Case("at", {**REF, "n": LENGTH // 2 + 51}, 1),
     "tool_tokens": Case(
-        "tool_tokens", {**REF, "start": LENGTH - 40, "end": LENGTH, "calls": True, "never": ["look_up"]}, 1
+        "tool_tokens",
+        {**REF, "start": LENGTH - 40, "end": LENGTH, "calls": True, "never": ["look_up"], "leaves": 12},
+        1,
     ),
     "tool_ids": Case("tool_ids", {**REF, "start": LENGTH - 40}, 20),
     "tail": Case("tail", {**REF, "view_start": 0, "n": 20}, 20),

@@ -16,10 +16,13 @@ from hitherto.core.policy.view import Layout, View
 
 @dataclass(slots=True)
 class Redactor:
-    """Applies a layout's redactions to messages, to each message once and only when it is needed."""
+    """Applies a layout's redactions to messages, to each message once and only when it is needed. `budget` is that of
+    the context; `expand`: the agent has a tool of that name."""
 
     layout: Layout
     codec: WireFormat
+    budget: int
+    expand: bool = False
     _made: dict[int, Message] = field(default_factory=dict[int, Message])
 
     def __call__(self, logged: Logged) -> Message:
@@ -27,14 +30,16 @@ class Redactor:
 
         Where several redactions cover it, each works on what the one before left.
         """
-        reaching = [one.action for one in self.layout.redactions if one.start <= logged.seq <= one.end]
+        reaching = [
+            one.action.within(self.budget) for one in self.layout.redactions if one.start <= logged.seq <= one.end
+        ]
         if not reaching:
             return logged.message
         made = self._made.get(logged.seq)
         if made is None:
             made = logged.message
             for action in reaching:
-                made = self.codec.redacted(made, _safe(action, logged.seq), calls=action.calls)
+                made = self.codec.redacted(made, self._safe(action, logged.seq), calls=action.calls)
             self._made[logged.seq] = made
         return made
 
@@ -42,18 +47,17 @@ class Redactor:
         """Whether anything in the message is redacted."""
         return self(logged) is not logged.message
 
+    def _safe(self, action: Redact, seq: int) -> Callable[[str, str], str | None]:
+        """The action's replacement; the plain placeholder where a custom action fails or gives no text."""
 
-def _safe(action: Redact, seq: int) -> Callable[[str, str], str | None]:
-    """The action's replacement; the plain placeholder where a custom action fails or gives no text."""
+        def replacement(tool: str, text: str) -> str | None:
+            try:
+                found: object = action.shown(seq, tool, text, expand=self.expand)
+            except Exception:  # noqa: BLE001 (a defect there must not keep a context from being made)
+                found = NotImplemented
+            return found if isinstance(found, str | None) else placeholder(tool)
 
-    def replacement(tool: str, text: str) -> str | None:
-        try:
-            found: object = action.shown(seq, tool, text)
-        except Exception:  # noqa: BLE001 (a defect there must not keep a context from being made)
-            found = NotImplemented
-        return found if isinstance(found, str | None) else placeholder(tool)
-
-    return replacement
+        return replacement
 
 
 def fates(shown: Sequence[Span], view: View, *, left: Sequence[Span], digest: bool) -> tuple[Span, ...]:

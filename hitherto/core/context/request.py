@@ -172,7 +172,8 @@ class ContextRequest:
     depend on what was chosen this time. `cache_breakpoints` is whether the request has them, `join_neighbors` whether
     the codec joins neighbors. Without `lasting`, what is always there otherwise is not, and nothing is shortened: only
     the newest messages are shown, as they are, and where the newest group does not fit, none. `framework` is whether
-    the items are for a framework: see `WireFormat`.
+    the items are for a framework: see `WireFormat`. `shorten_for` is the budget by which old results are shortened, if
+    it is not `budget`.
     """
 
     incoming: tuple[Message, ...]
@@ -194,6 +195,7 @@ class ContextRequest:
     join_neighbors: bool = False
     lasting: bool = True
     framework: bool = False
+    shorten_for: int | None = None
     tools_text: tuple[str, ...] = ()
     tools_tokens: int = 0
 
@@ -201,6 +203,12 @@ class ContextRequest:
         """The same request with these tool schemas, which are these texts as JSON."""
         cost = self.codec.tools_tokens(tools, self.counter) if tools else 0
         return replace(self, tools=tuple(tools), tools_text=tuple(texts), tools_tokens=cost)
+
+    @property
+    def expand(self) -> bool:
+        """Whether the agent has the tool that reads messages word for word."""
+        named = (one["function"] if isinstance(one.get("function"), Mapping) else one for one in self.tools)
+        return any(one.get("name") == "expand" for one in named)
 
     @property
     def size(self) -> int:

@@ -34,7 +34,9 @@ class GroupWriter:
 
     def __init__(self, request: ContextRequest, layout: Layout, head: Head, groups: Sequence[Group]) -> None:
         self._request, self._next_seq = request, head.next_seq
-        self._redactor, self._redacts = Redactor(layout, request.codec), bool(layout.redactions)
+        budget = request.shorten_for or request.budget
+        self._redactor = Redactor(layout, request.codec, budget, expand=request.expand)
+        self._redacts = bool(layout.redactions)
         self._shorter: dict[int, Message] = {}
         self._shorteners: dict[int, Shortener] = {}
         self._made: dict[tuple[int, bool], Written] = {}

@@ -48,13 +48,14 @@ class SpeakerAt:
 
 @dataclass(frozen=True, slots=True)
 class ToolTokens:
-    """Asks how many tokens the tool results from seq `start` to `end` (inclusive) have, with `calls` the tool calls
-    too, without those of the tools `never`. The answer is a `Freeable`."""
+    """Asks how many tokens above `leaves` each the tool results from seq `start` to `end` (inclusive) have, with
+    `calls` the tool calls too, without those of the tools `never`. The answer is a number."""
 
     start: int
     end: int
     calls: bool
     never: tuple[str, ...]
+    leaves: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,6 @@ class Mark:
         return Sums(tokens=s.tokens - self.tokens, turns=s.turns - 1, dialogue=s.dialogue - 1, results=s.results)
 
 
-@dataclass(frozen=True, slots=True)
-class Freeable:
-    """The answer to `ToolTokens`: `tokens` in all, in so many `messages`."""
-
-    tokens: int
-    messages: int
-
-
 class ToolItem(NamedTuple):
     """A live message that makes tool calls or answers some, with their ids."""
 
@@ -101,7 +94,7 @@ class ToolItem(NamedTuple):
     answers: tuple[str, ...]
 
 
-ProbeAnswer = Mark | Freeable | tuple[ToolItem, ...] | None
+ProbeAnswer = Mark | int | tuple[ToolItem, ...] | None
 
 ProbeGenerator = Generator[AnyProbe, ProbeAnswer, _T]
 """A pure computation that yields probes, is sent their answers, and returns a `_T`."""
@@ -110,5 +103,5 @@ ProbeGenerator = Generator[AnyProbe, ProbeAnswer, _T]
 def mark_at(probe: Probe) -> ProbeGenerator[Mark | None]:
     """The message that answers `probe`."""
     found = yield probe
-    assert not isinstance(found, Freeable | tuple), "only ToolTokens and ToolIds are answered by one"
+    assert not isinstance(found, int | tuple), "only ToolTokens and ToolIds are answered by one"
     return found

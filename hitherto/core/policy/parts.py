@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
 from hitherto.core.log.frontier import DigestAction
@@ -112,6 +112,10 @@ class Window(Keep):
 _PER_TOKEN = 3
 """Characters of a token among ids and numbers, about."""
 
+_CHARACTERS = 300
+_UNIT = 2_000
+"""Tokens. Four times as many are twice the characters: they follow the root of the budget."""
+
 _LONG = 10_000
 _PLACEHOLDER = 12
 """The estimated tokens of a placeholder, its tool's name included."""
@@ -172,8 +176,12 @@ class Redact(Action):
         it as it is. Pure."""
         return None if tool in self.never else placeholder(tool)
 
-    def shown(self, seq: int, tool: str, text: str) -> str | None:
-        """The replacement in message `seq`."""
+    def within(self, budget: int) -> Redact:
+        """The action as it works in a context of `budget` tokens."""
+        return self
+
+    def shown(self, seq: int, tool: str, text: str, *, expand: bool) -> str | None:
+        """The replacement in message `seq`. `expand`: the agent has a tool of that name."""
         return self.replacement(tool, text)
 
     @property
@@ -193,30 +201,38 @@ class Shorten(Redact):
     """Show of tool results what later steps are likely to need: their ids, numbers and names, in their order, in at
     most about `characters` characters, with what says how to read the rest. A result that is hardly longer stays.
 
-    What is shown depends on the result alone, so it stays the same. `never` and `at_least` as in `Redact`.
+    Without `characters` they are 300, 600 from a budget of 8,000 tokens on, 1,200 from 32,000 on, and so forth.
+    What is shown depends on that and the result alone, so it stays the same. `never` and `at_least` as in `Redact`.
     """
 
-    characters: int = 300
+    characters: int | None = None
     word: ClassVar[str] = "shorten"
 
     def __post_init__(self) -> None:
         Redact.__post_init__(self)
-        whole(self, 50, characters=self.characters)
+        if self.characters is not None:
+            whole(self, 50, characters=self.characters)
         if self.calls:
             raise InvalidPolicy("Shorten.calls is true; the arguments of calls are not shortened: take Redact")
 
     def replacement(self, tool: str, text: str) -> str | None:
-        if tool in self.never or len(text) - self.characters < self.characters // 4:
-            return None
-        return gist(text, self.characters)
+        most = self.characters or _CHARACTERS
+        return None if tool in self.never or len(text) - most < most // 4 else gist(text, most)
 
-    def shown(self, seq: int, tool: str, text: str) -> str | None:
+    def within(self, budget: int) -> Shorten:
+        if self.characters is not None:
+            return self
+        doublings = max((budget // _UNIT).bit_length() - 1, 0) // 2
+        return replace(self, characters=_CHARACTERS << doublings)
+
+    def shown(self, seq: int, tool: str, text: str, *, expand: bool) -> str | None:
         found = self.replacement(tool, text)
-        return None if found is None else f"⟦{len(text):,} characters, shortened; expand {seq} shows all⟧ {found}"
+        rest = f"expand {seq} shows all" if expand else f"message {seq} has all"
+        return None if found is None else f"⟦{len(text):,} characters, shortened; {rest}⟧ {found}"
 
     @property
     def leaves(self) -> int:
-        return _PLACEHOLDER + self.characters // _PER_TOKEN
+        return _PLACEHOLDER + (self.characters or _CHARACTERS) // _PER_TOKEN
 
 
 @register

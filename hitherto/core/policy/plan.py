@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import H, Head
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import DialogueAt, Freeable, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
+from hitherto.core.log.probe import DialogueAt, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
 from hitherto.core.log.ranges import joined
 from hitherto.core.policy.parts import Chunk, Compact, Nothing, Redact, Summarize, Window
 from hitherto.core.policy.policy import Policy, Stage
@@ -110,7 +110,7 @@ def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> 
             )
         if within is not None and within.seq > cut.seq:
             cut = within
-        firing = yield from _firing(stage, begin, cut, head, layout, finishing=finishing)
+        firing = yield from _firing(stage, begin, cut, head, layout, budget=means.budget, finishing=finishing)
         if firing is not None and stage.action.digest_action is DigestAction.DROP:
             firing = replace(firing, start=_first_dropped(policy, head))
         if firing is None or _nothing_left(firing, head):
@@ -214,7 +214,7 @@ def _seen(head: Head, layout: Layout, begin: Cut, means: Means, *, appended: boo
 
 
 def _firing(
-    stage: Stage, begin: Cut, cut: Cut, head: Head, layout: Layout, *, finishing: bool
+    stage: Stage, begin: Cut, cut: Cut, head: Head, layout: Layout, *, budget: int, finishing: bool
 ) -> ProbeGenerator[Firing | None]:
     """What the stage does to the range from `begin` to `cut`, where its keep begins, or to the end of what is to be
     digested in any case; None if that is empty."""
@@ -237,7 +237,7 @@ def _firing(
     )
     match stage.action:
         case Redact() as redact:
-            return (yield from _redaction(whole, redact, begin))
+            return (yield from _redaction(whole, redact.within(budget), begin))
         case Summarize():
             return (yield from _summary(whole, head))
         case Compact():
@@ -282,9 +282,8 @@ def _redaction(whole: Firing, redact: Redact, begin: Cut) -> ProbeGenerator[Firi
     results = whole.sums.results - begin.sums.results
     if not redact.calls and (not results or results < redact.at_least):
         return None
-    found = yield ToolTokens(whole.start, whole.end, redact.calls, redact.never)
-    assert isinstance(found, Freeable), "the answer to ToolTokens"
-    freed = max(0, found.tokens - redact.leaves * found.messages)
+    freed = yield ToolTokens(whole.start, whole.end, redact.calls, redact.never, redact.leaves)
+    assert isinstance(freed, int), "the answer to ToolTokens"
     return replace(whole, freed=freed) if freed >= redact.at_least else None
 
 

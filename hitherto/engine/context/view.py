@@ -57,7 +57,7 @@ class ViewBuilder:
         request = ContextRequest(
             incoming=(),
             instructions=None,
-            budget=1,
+            budget=services.settings.budget,
             reserve=0,
             counter=services.canonical,
             codec=services.codec(wire),
@@ -126,7 +126,7 @@ def _newest(shown: View, limit: int) -> int:
 def _written(loaded: Sequence[Logged], request: ContextRequest, shown: View, head: Head) -> list[Payload]:
     """The messages as items, redacted where the view says so, in the order of the log. Messages of another format are
     converted by groups, as only whole groups can be."""
-    masking = Redactor(shown.layout, request.codec)
+    masking = Redactor(shown.layout, request.codec, request.budget)
     if all(one.message.wire == request.codec.name for one in loaded):
         return [masking(one).payload for one in loaded]
     grouped = groups(loaded, head.retracted)
@@ -225,6 +225,7 @@ def _request(budget: int, handle: Handle, model: str | None) -> ContextRequest:
         family=services.family(model),
         lasting=False,
         framework=True,
+        shorten_for=services.settings.budget,
     )
 
 

@@ -13,7 +13,7 @@ from hitherto.core.log.append import found_in, reached, tool_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Kind, Logged
-from hitherto.core.log.probe import AnyProbe, Freeable, ProbeAnswer, SpeakerAt, ToolIds, ToolTokens
+from hitherto.core.log.probe import AnyProbe, ProbeAnswer, SpeakerAt, ToolIds, ToolTokens
 from hitherto.core.policy.plan import Firing, Plan, advanced, plan
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.handle import Handle
@@ -72,7 +72,7 @@ async def _planned(
     handle: Handle, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit, *, appended: bool
 ) -> tuple[Firing, ...]:
     services = handle.services
-    planning = plan(policy, head, services.means, appended=appended)
+    planning = plan(policy, head, services.means(handle.budget), appended=appended)
     conversation = handle.id
     try:
         probe = next(planning)
@@ -104,20 +104,17 @@ async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> Probe
     if not isinstance(probe, ToolTokens):
         known = reached(unit.head.sums, probe, unit.head.next_seq)
         return await unit.probe(probe) if known else found_in(batch, probe)
-    stored = Freeable(0, 0)
-    if probe.start < unit.head.next_seq:
-        found = await unit.probe(probe)
-        assert isinstance(found, Freeable), "the answer to ToolTokens"
-        stored = found
+    stored = (await unit.probe(probe)) if probe.start < unit.head.next_seq else 0
+    assert isinstance(stored, int), "the answer to ToolTokens"
     kinds = (Kind.TOOL_RESULT, Kind.TOOL_CALL) if probe.calls else (Kind.TOOL_RESULT,)
     own = [
-        one.tokens
+        max(one.tokens - probe.leaves, 0)
         for one in batch
         if probe.start <= one.seq <= probe.end
         and one.message.kind in kinds
         and not set(one.message.tools) & set(probe.never)
     ]
-    return Freeable(stored.tokens + sum(own), stored.messages + len(own))
+    return stored + sum(own)
 
 
 def _new_digest(firing: Firing, policy: Policy, services: Services) -> NewDigest:

@@ -292,8 +292,9 @@ class DigestMaker:
     async def _masking(self, work: DigestWork) -> Redactor:
         """The redactions of the view under the policy that applies."""
         handle = Handle(self._services, work.scope, work.conversation)
-        head = await handle.head()
-        return Redactor(layout_of(handle.resuming(head, work.digest), head), self._services.codec(RESPONSES))
+        head, services = await handle.head(), self._services
+        layout = layout_of(handle.resuming(head, work.digest), head)
+        return Redactor(layout, services.codec(RESPONSES), services.settings.budget)
 
 
 def _check_read(prompt: Prompt, answer: Completion, services: Services) -> None:

@@ -283,9 +283,15 @@ class RemoteConversation(Conversation):
         return self._service.read(response, list[Logged])
 
     async def _append(
-        self, batch: Sequence[Message], key: str | None, policy: Policy | None, *, expect: int | None = None
+        self,
+        batch: Sequence[Message],
+        key: str | None,
+        policy: Policy | None,
+        *,
+        budget: int | None,
+        expect: int | None = None,
     ) -> AppendResult:
-        return await self.append(*batch, key=key, policy=policy, expect=expect)
+        return await self.append(*batch, key=key, policy=policy, budget=budget, expect=expect)
 
     def _follow(self, other: Conversation) -> None:
         if isinstance(other, RemoteConversation):

@@ -51,9 +51,9 @@ cross join lateral (
 where d.tenant = %(tenant)s and d.id = %(digest)s;
 
 -- name: tool_tokens
--- The tokens and the number of live tool results in a range (with tool calls, if asked for), those of some tools left
--- out.
-select coalesce(sum(tokens), 0)::bigint, count(*) from hitherto.message
+-- The tokens above a number of each of the live tool results in a range (with tool calls, if asked for), those of some
+-- tools left out.
+select coalesce(sum(greatest(tokens - %(leaves)s, 0)), 0)::bigint from hitherto.message
 where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s and seq <= %(end)s
   and kind in ('tool_call', 'tool_result', 'reasoning') and (kind = 'tool_result' or kind = 'tool_call' and %(calls)s)
   and not tool_names && %(never)s::text[] and retracted_rev is null and not erased;

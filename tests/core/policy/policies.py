@@ -93,7 +93,7 @@ actions: st.SearchStrategy[Action] = st.one_of(
         never=st.lists(st.one_of(_names, st.sampled_from(["look", "search"])), max_size=3).map(tuple),
         at_least=st.one_of(st.just(0), _tokens),
     ),
-    st.builds(Shorten, characters=st.integers(50, 400), at_least=st.one_of(st.just(0), _tokens)),
+    st.builds(Shorten, characters=st.none() | st.integers(50, 400), at_least=st.one_of(st.just(0), _tokens)),
     st.builds(Summarize, max_tokens=st.integers(50, 2_000), archive=st.booleans(), needs_model=st.booleans()),
     st.builds(Chunk, batch=_few, max_tokens=st.integers(50, 2_000)),
     st.just(Compact()),

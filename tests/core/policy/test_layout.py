@@ -18,7 +18,6 @@ from hitherto.core.log.message import Kind, Logged, Message
 from hitherto.core.log.probe import (
     AnyProbe,
     DialogueAt,
-    Freeable,
     ProbeAnswer,
     SeqAt,
     SpeakerAt,
@@ -73,14 +72,13 @@ def answered(log: Sequence[Logged], probe: AnyProbe) -> ProbeAnswer:
             found = [one for one in log if one.seq <= n and one.message.kind is not Kind.TOOL_RESULT][-1:]
         case ToolIds(start):
             return tool_items(one for one in log if one.seq >= start)
-        case ToolTokens(start, end, calls, never):
+        case ToolTokens(start, end, calls, never, leaves):
             kinds = {"tool_result", "tool_call"} if calls else {"tool_result"}
-            own = [
-                one.tokens
+            return sum(
+                max(one.tokens - leaves, 0)
                 for one in log
                 if start <= one.seq <= end and one.message.kind in kinds and not set(one.message.tools) & set(never)
-            ]
-            return Freeable(sum(own), len(own))
+            )
     return marked(found[0]) if found else None
 
 

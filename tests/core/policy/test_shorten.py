@@ -113,11 +113,21 @@ def test_a_long_run_takes_time_in_proportion(text: str) -> None:
 
 def test_the_replacement_says_how_much_there_was_and_how_to_read_it() -> None:
     text = json.dumps(PROFILE) * 3
-    shown = Shorten(characters=100).shown(7, "get_user", text)
+    shown = Shorten(characters=100).shown(7, "get_user", text, expand=True)
     assert shown is not None
     assert shown.startswith(f"⟦{len(text)} characters, shortened; expand 7 shows all⟧ Mia Li ")
-    assert Shorten(characters=100, never=("get_user",)).shown(7, "get_user", text) is None
-    assert Shorten(characters=len(text) - 10).shown(7, "get_user", text) is None, "it would hardly be shorter"
+    without = Shorten(characters=100).shown(7, "get_user", text, expand=False)
+    assert without == shown.replace("expand 7 shows all", "message 7 has all")
+    assert Shorten(characters=100, never=("get_user",)).shown(7, "get_user", text, expand=True) is None
+    assert Shorten(characters=len(text) - 10).replacement("get_user", text) is None, "it would hardly be shorter"
+
+
+@pytest.mark.parametrize(
+    ("budget", "characters"), [(1, 300), (7_999, 300), (8_000, 600), (31_999, 600), (32_000, 1_200)]
+)
+def test_what_stays_grows_with_the_budget(budget: int, characters: int) -> None:
+    assert Shorten().within(budget).characters == characters
+    assert Shorten(characters=70).within(budget).characters == 70
 
 
 def test_what_does_not_go_together_is_refused() -> None:

@@ -68,8 +68,8 @@ async def loop(chat: Conversation, steps: Sequence[int], *, together: bool = Fal
             await chat.append(answer)
 
 
-async def redacted(chat: Conversation) -> list[int]:
-    fates = (await chat.context(budget=100_000)).manifest.fates
+async def redacted(chat: Conversation, budget: int = 100_000) -> list[int]:
+    fates = (await chat.context(budget=budget)).manifest.fates
     return [seq for one in fates if one.fate is Fate.REDACTED for seq in range(one.start, one.end + 1)]
 
 
@@ -95,6 +95,21 @@ async def test_without_within_turn_nothing_of_it(store: Store) -> None:
         await chat.append(user("Look at all orders."))
         await loop(chat, [40] * 20)
         assert await redacted(chat) == []
+
+
+async def test_balanced_goes_by_the_budget_that_is_given(store: Store) -> None:
+    """An agent that gives a turn its budget does not have to set it too."""
+    async with open_on(store) as memory:
+        for name, budget in (("given", 2_000), ("set", None)):
+            chat = memory.conversation(name, scope=SCOPE)
+            async with chat.turn("Look at all orders.", budget=budget) as turn:
+                for at in range(10):
+                    await turn.add(assistant(calls=[Call(id=f"c{at}", name="look")]))
+                    await turn.add(tool_result(f"c{at}", result(at, 150)))
+                await turn.add(assistant("Done."))
+            assert bool(await redacted(chat, 4_000)) is (name == "given")
+            await chat.append(user("Thank you."), budget=2_000)
+            assert await redacted(chat, 4_000)
 
 
 @lasting

@@ -13,7 +13,7 @@ import pytest
 from hitherto.core.log.append import marked
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Logged, Message, Role, storable
-from hitherto.core.log.probe import DialogueAt, Freeable, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolTokens, TurnAt
+from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolTokens, TurnAt
 from hitherto.store.store import Store
 from tests.store.samples import (
     SCOPE,
@@ -219,7 +219,7 @@ class TestReading:
             assert await unit.probe(TurnAt(1)) is None
             assert await unit.probe(TokensAt(1)) is None
             assert await unit.probe(SeqAt(5)) is None
-            assert await unit.probe(ToolTokens(0, 5, True, ())) == Freeable(0, 0)
+            assert await unit.probe(ToolTokens(0, 5, True, (), 0)) == 0
             assert await unit.tail(5) == []
 
     async def test_items_alone(self, store: Store) -> None:

@@ -9,7 +9,7 @@ from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Sums
-from hitherto.core.log.probe import DialogueAt, Freeable, Mark, SeqAt, TokensAt, ToolIds, ToolItem, ToolTokens, TurnAt
+from hitherto.core.log.probe import DialogueAt, Mark, SeqAt, TokensAt, ToolIds, ToolItem, ToolTokens, TurnAt
 from hitherto.store.store import Store
 from tests.store.digests.stage_samples import take_back
 from tests.store.samples import (
@@ -176,12 +176,13 @@ class TestRetraction:
         await write(store, "c", call("d", tool="read"), result("d"), tokens=[128, 256])
         await write(store, "c", erase=((4, 4),))
         async with store.write(SCOPE, "c") as unit:
-            assert await unit.probe(ToolTokens(0, 8, False, ())) == Freeable(4 + 256, 2)
-            assert await unit.probe(ToolTokens(0, 8, True, ())) == Freeable(2 + 4 + 8 + 128 + 256, 5)
-            assert await unit.probe(ToolTokens(0, 8, True, ("ls", "none"))) == Freeable(2 + 4 + 128 + 256, 4)
-            assert await unit.probe(ToolTokens(0, 8, False, ("read",))) == Freeable(0, 0)
-            assert await unit.probe(ToolTokens(3, 7, True, ())) == Freeable(8 + 128, 2)
-            assert await unit.probe(ToolTokens(6, 5, True, ())) == Freeable(0, 0)
+            assert await unit.probe(ToolTokens(0, 8, False, (), 0)) == 4 + 256
+            assert await unit.probe(ToolTokens(0, 8, True, (), 0)) == 2 + 4 + 8 + 128 + 256
+            assert await unit.probe(ToolTokens(0, 8, True, ("ls", "none"), 0)) == 2 + 4 + 128 + 256
+            assert await unit.probe(ToolTokens(0, 8, False, ("read",), 0)) == 0
+            assert await unit.probe(ToolTokens(3, 7, True, (), 0)) == 8 + 128
+            assert await unit.probe(ToolTokens(6, 5, True, (), 0)) == 0
+            assert await unit.probe(ToolTokens(0, 8, True, (), 6)) == 2 + 122 + 250, "above 6 each"
 
     async def test_tool_ids_are_those_of_live_items(self, store: Store) -> None:
         await write(store, "c", user(), call("a"), result("a"), call("b"), result("b"), call("x"), result("x"))
