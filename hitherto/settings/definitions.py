@@ -100,7 +100,7 @@ class ContextSettings(_Group):
     `cross_session`), contexts show at most `injection_tokens`, and none that is older than `injection_age`.
     `cache_breakpoints`: whether requests tell the provider's prompt cache where what stays the same ends, if it is
     known that the API takes that. `join_neighbors`: whether neighbors of one role are one chat message (unset: where
-    the model's provider is a server of one's own).
+    the model's provider is a server of one's own). `date_messages`: whether each user message begins with its day.
     """
 
     policy: PolicyText | None = None
@@ -112,6 +112,7 @@ class ContextSettings(_Group):
     injection_age: Duration = Field(default=timedelta(days=30), gt=timedelta(0))
     cache_breakpoints: bool = True
     join_neighbors: bool | None = None
+    date_messages: bool = False
 
 
 class DigestSettings(_Group):
@@ -312,6 +313,7 @@ class SettingsOptions(TypedDict, total=False):
     injection_age: timedelta | float | str | None
     cache_breakpoints: bool | None
     join_neighbors: bool | None
+    date_messages: bool
     worker: bool | None
     digest_concurrency: int | None
     lease_timeout: timedelta | float | str | None

@@ -419,8 +419,9 @@ class Fitting:
         [whole] = self._groups([self.first])
         if whole.cost <= FIRST_MESSAGE:
             return _Beginning(whole.items, whole.cost, shorter=False)
-        message = self.first.members[0].message
-        items = request.sendable(request.codec.write([Shortener(message, request)(FIRST_MESSAGE)]))
+        logged = self.first.members[0]
+        cut = request.codec.write([Shortener(logged.message, request)(FIRST_MESSAGE)])
+        items = request.sendable(self._groups.dated(cut, logged))
         return _Beginning(items, request.cost(items), shorter=True)
 
     def _cut(self) -> Fitted:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -89,7 +89,8 @@ class SavedRequest(_Frozen):
     an item's JSON text; `tools` are the schemas' JSON texts; `model` is the model that tokens were counted for,
     `family` that of the opaque items that could be sent. `recall_tokens` and `facts_room` were set aside for recalled
     content and for facts. `cache_breakpoints` is whether the request was made with them, `join_neighbors` whether
-    neighbors of one role are one message. `items` is there for what a
+    neighbors of one role are one message, `days` are those of the incoming messages if user messages begin with their
+    day. `items` is there for what a
     session of an SDK was shown: items that went to the model with the SDK's own instructions and input."""
 
     incoming: list[tuple[str, str]]
@@ -101,6 +102,7 @@ class SavedRequest(_Frozen):
     facts_room: int = 0
     cache_breakpoints: bool = False
     join_neighbors: bool = False
+    days: list[date] | None = None
     items: SavedItems | None = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -173,7 +174,7 @@ class ContextRequest:
     the codec joins neighbors. Without `lasting`, what is always there otherwise is not, and nothing is shortened: only
     the newest messages are shown, as they are, and where the newest group does not fit, none. `framework` is whether
     the items are for a framework: see `WireFormat`. `shorten_for` is the budget by which old results are shortened, if
-    it is not `budget`.
+    it is not `budget`. With `days`, those of the incoming messages, each user message begins with its day.
     """
 
     incoming: tuple[Message, ...]
@@ -196,6 +197,7 @@ class ContextRequest:
     lasting: bool = True
     framework: bool = False
     shorten_for: int | None = None
+    days: tuple[date, ...] | None = None
     tools_text: tuple[str, ...] = ()
     tools_tokens: int = 0
 

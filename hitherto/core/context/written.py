@@ -110,7 +110,7 @@ class GroupWriter:
             texts: list[str | Payload] = [one.text for one in messages if one.text.strip()]
             cost = sum(codec.system_tokens(one.text, request.counter) for one in messages if one.text.strip())
             return Written([], texts, cost, cost)
-        items = codec.write(messages, unanswered=unanswered)
+        items = self.dated(codec.write(messages, unanswered=unanswered), group.members[0])
         torn = halves(messages)
         items = request.sendable(items, halves=torn)
         cost = own = request.cost(items)
@@ -120,9 +120,20 @@ class GroupWriter:
             own = request.cost(request.sendable(codec.write(logged), halves=torn))
         return Written(items, [], cost, own)
 
+    def dated(self, items: list[Payload], logged: Logged) -> list[Payload]:
+        """The items of a message with its day at the beginning where it is a user's and the request wants days."""
+        days, codec = self._request.days, self._request.codec
+        if days is None or logged.message.role is not Role.USER or not items or not codec.is_user(items[0]):
+            return items
+        behind = logged.seq - self._next_seq
+        day = logged.said_at.date() if behind < 0 else days[behind]
+        return [codec.prefixed(items[0], f"[{day}] "), *items[1:]]
+
     def _plain(self, logged: Logged) -> Written | None:
         """A message that is no more than a role and a text, as most are; None for another."""
         request, message = self._request, logged.message
+        if request.days is not None and message.role is Role.USER:
+            return None
         item = request.codec.as_it_is(message)
         if item is None or (message.role is Role.SYSTEM and request.codec.system_apart):
             return None

@@ -113,6 +113,7 @@ def finished(
             facts_room=request.facts_room if made.facts else 0,
             cache_breakpoints=request.cache_breakpoints,
             join_neighbors=request.join_neighbors,
+            days=None if request.days is None else list(request.days),
         ),
         sha256=request_sha256(sent),
     )

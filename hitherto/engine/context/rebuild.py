@@ -59,6 +59,7 @@ async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
         facts_room=asked.facts_room,
         cache_breakpoints=asked.cache_breakpoints,
         join_neighbors=asked.join_neighbors,
+        days=None if asked.days is None else tuple(asked.days),
     ).with_tools(tools, asked.tools)
     source = await again(handle, manifest.injected)
     facts = await known_again(handle, manifest.facts)
