@@ -15,7 +15,7 @@ from hitherto.errors import InvalidMessage
 from hitherto.wire import codec
 from tests.wire.conversations import conversations
 from tests.wire.items import ODD_ARGUMENTS
-from tests.wire.kinds import KINDS
+from tests.wire.samples import BETA, SAMPLES
 
 NAMES = ["read file", "search.web", "größe", "n" * 200, "ok"]
 TEXTS = ["", " ", "\n", "\ud800", "half \udfff", "\0", "Yes.", "Sure. \n"]
@@ -28,8 +28,10 @@ IDS: list[Callable[[str], str]] = [
     lambda call: f"{call}_{'x' * 2_000}",
 ]
 """What becomes of "call_7"."""
-
-
+KINDS = {
+    wire: [items for kind, (items, _) in samples.items() if wire != ANTHROPIC or kind not in BETA]
+    for wire, samples in SAMPLES.items()
+}
 OPENINGS: list[list[Payload]] = [
     [{"role": "assistant", "content": "Hello. \n"}],
     [{"role": "system", "content": text} for text in ("Be kind.", " ", "Be brief.")],
@@ -51,10 +53,10 @@ def odd_logs(draw: st.DrawFn, *wires: str, turns: int = 6) -> list[Message]:
     odd = [one for item in conversation.items for one in draw(_ODD[conversation.wire](item))]
     if conversation.wire == CHAT and draw(st.booleans()):
         odd = _with_functions(odd)
-    for kind in draw(st.lists(st.sampled_from(KINDS[conversation.wire]), max_size=3)):
+    for items in draw(st.lists(st.sampled_from(KINDS[conversation.wire]), max_size=3)):
         for _ in range(2):
             at = draw(st.integers(0, len(odd)))
-            odd[at:at] = kind
+            odd[at:at] = items
     rename = draw(st.sampled_from(IDS))
     odd = json.loads(re.sub(r'"(call_\d+)"', lambda one: json.dumps(rename(one[1])), json.dumps(odd)))
     for item in odd:

@@ -1,522 +1,400 @@
-"""An item of each kind that the APIs' SDKs know, and the words in it that a reader must find again."""
+"""Each kind of item and of part that the APIs take, and the words in it that a reader must find again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
-
-import typing_extensions
-from anthropic.types.beta.beta_content_block_param import BetaContentBlockParam
-from anthropic.types.tool_result_block_param import Content as AnthropicResult
-from openai.types.chat.chat_completion_content_part_param import ChatCompletionContentPartParam
-from openai.types.responses.response_input_content_param import ResponseInputContentParam
-from openai.types.responses.response_input_item_param import ResponseInputItemParam
-from openai.types.responses.response_output_message_param import Content as ResponsesAnswer
-from pydantic import BaseModel
+from typing import Any
 
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload
+from tests.wire.items import PNG
 
-PDF = "JVBERi0xLjQKJcfs"
-PNG = "iVBORw0KGgo="
+Sample = tuple[list[Payload], str]
+"""Items that make sense together only, such as a call and its result, and their words."""
 
-
-def known(wire: str) -> set[str]:
-    """The kinds that the SDK's types name: of items, of parts, of blocks."""
-    unions: dict[str, tuple[Any, ...]] = {
-        CHAT: (ChatCompletionContentPartParam,),
-        RESPONSES: (ResponseInputItemParam, ResponseInputContentParam, ResponsesAnswer),
-        ANTHROPIC: (BetaContentBlockParam, AnthropicResult),
-    }
-    return {kind for union in unions[wire] for kind in _kinds(union)}
+DATA = f"data:image/png;base64,{PNG}"
+LINK = "https://kayak.example"
+IMAGE = {"type": "base64", "media_type": "image/png", "data": PNG}
+PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQKJcfs"}
+NAMED_PDF = {"filename": "kayak.pdf", "file_data": f"data:application/pdf;base64,{PDF['data']}"}
+GIVEN = '{"what": "kayak"}'
 
 
-def _kinds(union: Any) -> Iterator[str]:
-    for member in _members(union):
-        if issubclass(member, BaseModel):
-            kind: Any = member.model_fields["type"].annotation
-        else:
-            kind = typing_extensions.get_type_hints(member).get("type")
-        while get_origin(kind) in (Required, NotRequired, Annotated, Union):
-            kind = get_args(kind)[0]
-        yield from get_args(kind) if get_origin(kind) is Literal else ()
+def _of(kind: str, **fields: Any) -> Payload:
+    return {"type": kind, **fields}
 
 
-def _members(union: Any) -> Iterator[Any]:
-    if get_origin(union) is Annotated:
-        yield from _members(get_args(union)[0])
-    elif get_args(union):
-        for member in get_args(union):
-            yield from _members(member)
-    else:
-        yield union
+def _text(words: str, kind: str = "text", **fields: Any) -> Payload:
+    return _of(kind, text=words, **fields)
 
 
-def _user(*parts: Payload) -> list[Payload]:
-    return [{"role": "user", "content": [*parts]}]
+def _user(*content: Payload) -> list[Payload]:
+    return [{"role": "user", "content": [*content]}]
 
 
-def _answer(*parts: Payload) -> list[Payload]:
-    return [{"role": "assistant", "content": [*parts]}]
+def _answer(*content: Payload) -> list[Payload]:
+    return [{"role": "assistant", "content": [*content]}]
 
 
-def _called(call: Payload, result: Payload) -> list[Payload]:
-    return [call, result]
+def _chat(**fields: Any) -> Payload:
+    """The assistant's message of chat, without content."""
+    return {"role": "assistant", "content": None, **fields}
 
 
-def _used(name: str, given: Payload, *content: Payload) -> list[Payload]:
-    """A call for Anthropic with its result."""
-    return [
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": name, "input": given}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [*content]}]},
-    ]
+def _done(kind: str, **fields: Any) -> Payload:
+    """A tool that ran at OpenAI, with what came of it."""
+    return _of(kind, id=f"{kind}_1", status="completed", **fields)
 
 
-def _ran(name: str, given: Payload, result: Payload, *, kind: str = "server_tool_use") -> list[Payload]:
+def _called(kind: str, call: str, made: Payload, **answer: Any) -> list[Payload]:
+    """A call of Responses and its result."""
+    return [_of(f"{kind}_call", call_id=call, **made), _of(f"{kind}_call_output", call_id=call, **answer)]
+
+
+def _used(call: str, *content: Payload) -> list[Payload]:
+    """A call of Anthropic's and its result."""
+    made = _of("tool_use", id=call, name="rent", input={"what": "kayak"})
+    return [*_answer(made), *_user(_of("tool_result", tool_use_id=call, content=[*content]))]
+
+
+def _ran(name: str, given: Payload, content: Any, *, result: str = "") -> list[Payload]:
     """A tool that ran at Anthropic, in the middle of an answer."""
-    call = {"type": kind, "id": "srvtoolu_1", "name": name, "input": given}
-    call |= {"server_name": "weather"} if kind == "mcp_tool_use" else {}
-    return _answer(call, {"tool_use_id": "srvtoolu_1", **result}, {"type": "text", "text": "That is what I found."})
+    call = f"srvtoolu_{name}"
+    made = _of("server_tool_use", id=call, name=name, input=given)
+    found = _of(result or f"{name}_tool_result", tool_use_id=call, content=content)
+    return _answer(made, found, _text("That is what I found."))
 
 
-Sample = tuple[list[Payload], tuple[str, ...]]
-"""The messages that an item comes in, and the words of it."""
+_CITED = {"title": "Kayaking", "url": LINK}
+_FUNCTION = {"name": "rent", "arguments": GIVEN}
+_PRINTED = {"stdout": "paddle", "stderr": "", "return_code": 0, "content": []}
+_LORE = _of("search_result", source=LINK, title="Kayaking", content=[_text("Kayaks float.")])
+_EXIT = {"stdout": "paddle", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
 
 SAMPLES: dict[str, dict[str, Sample]] = {
     CHAT: {
-        "text": (_user({"type": "text", "text": "The kayak is teal."}), ("kayak", "teal")),
+        "system": ([{"role": "system", "content": "Be kind."}], ""),
+        "developer": ([{"role": "developer", "content": [_text("Be brief.")]}], ""),
+        "name": ([{"role": "user", "name": "Ilsabet", "content": "What do I bring?"}], "Ilsabet bring"),
+        "text": (_user(_text("The kayak is teal.")), "kayak teal"),
         "image_url": (
-            _user(
-                {"type": "text", "text": "My kayak."},
-                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
-            ),
-            ("kayak",),
+            _user(_text("My kayak."), _of("image_url", image_url={"url": DATA, "detail": "low"})),
+            "kayak",
         ),
+        "image_url, a link": (_user(_of("image_url", image_url={"url": LINK})), ""),
         "input_audio": (
-            _user(
-                {"type": "text", "text": "Listen to the kayak."},
-                {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
-            ),
-            ("kayak",),
+            _user(_text("Listen to the kayak."), _of("input_audio", input_audio={"data": "UklGRg==", "format": "wav"})),
+            "kayak",
         ),
-        "file": (
-            _user(
-                {"type": "file", "file": {"filename": "kayak.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}}
-            ),
-            ("kayak",),
-        ),
-        "refusal": ([{"role": "assistant", "content": None, "refusal": "No kayak, sorry."}], ("kayak",)),
-        "audio": (
-            [{"role": "assistant", "content": None, "audio": {"id": "audio_1", "transcript": "The kayak left."}}],
-            ("kayak",),
-        ),
-        "name": ([{"role": "user", "name": "Ilsabet", "content": "What do I bring?"}], ("Ilsabet", "bring")),
+        "file": (_user(_of("file", file=NAMED_PDF)), "kayak"),
+        "file, an id": (_user(_of("file", file={"file_id": "file-1"})), ""),
+        "answer": (_answer(_text("A teal kayak.")), "kayak"),
+        "refusal": (_answer(_of("refusal", refusal="No kayak, sorry.")), "kayak"),
+        "refusal, a field": ([_chat(refusal="No kayak, sorry.")], "kayak"),
+        "audio": ([_chat(audio={"id": "audio_1", "transcript": "The kayak left."})], "kayak"),
         "annotations": (
             [
                 {
                     "role": "assistant",
                     "content": "See there.",
-                    "annotations": [
-                        {
-                            "type": "url_citation",
-                            "url_citation": {"title": "Kayak lore", "url": "https://kayak.example", "start_index": 0},
-                        }
-                    ],
+                    "annotations": [_of("url_citation", url_citation={**_CITED, "start_index": 0, "end_index": 9})],
                 }
             ],
-            ("Kayak lore", "https://kayak.example"),
+            f"Kayaking {LINK}",
+        ),
+        "function": (
+            [
+                _chat(tool_calls=[_of("function", id="call_100", function=_FUNCTION)]),
+                {"role": "tool", "tool_call_id": "call_100", "content": "a paddle"},
+            ],
+            "rent kayak paddle",
+        ),
+        "custom": (
+            [
+                _chat(tool_calls=[_of("custom", id="call_101", custom={"name": "rent", "input": "kayak"})]),
+                {"role": "tool", "tool_call_id": "call_101", "content": [_text("a paddle")]},
+            ],
+            "rent kayak paddle",
+        ),
+        "function_call": (
+            [_chat(function_call=_FUNCTION), {"role": "function", "name": "rent", "content": "a paddle"}],
+            "rent kayak paddle",
         ),
     },
     RESPONSES: {
-        "message": ([{"type": "message", "role": "user", "content": "The kayak."}], ("kayak",)),
-        "input_text": (_user({"type": "input_text", "text": "The kayak."}), ("kayak",)),
+        "system": ([{"role": "system", "content": "Be kind."}], ""),
+        "developer": ([_of("message", role="developer", content=[_text("Be brief.", "input_text")])], ""),
+        "message": ([_of("message", role="user", content="The kayak.")], "kayak"),
+        "input_text": (_user(_text("The kayak.", "input_text")), "kayak"),
         "input_image": (
-            _user(
-                {"type": "input_text", "text": "The kayak."},
-                {"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PNG}"},
-            ),
-            ("kayak",),
+            _user(_text("The kayak.", "input_text"), _of("input_image", detail="low", image_url=DATA)),
+            "kayak",
         ),
-        "input_file": (
-            _user({"type": "input_file", "filename": "kayak.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}),
-            ("kayak",),
-        ),
+        "input_image, an id": (_user(_of("input_image", detail="auto", file_id="file-1")), ""),
+        "input_file": (_user(_of("input_file", **NAMED_PDF)), "kayak"),
+        "input_file, an id": (_user(_of("input_file", file_id="file-1")), ""),
+        "answer": ([{"role": "assistant", "content": "A teal kayak."}], "kayak"),
         "output_text": (
             _answer(
-                {
-                    "type": "output_text",
-                    "text": "See there.",
-                    "annotations": [
-                        {
-                            "type": "url_citation",
-                            "title": "Kayak lore",
-                            "url": "https://kayak.example",
-                            "start_index": 0,
-                        }
+                _text(
+                    "See there.", "output_text", annotations=[_of("url_citation", **_CITED, start_index=0, end_index=9)]
+                )
+            ),
+            f"Kayaking {LINK}",
+        ),
+        "refusal": (_answer(_of("refusal", refusal="No kayak.")), "kayak"),
+        "reasoning": (
+            [
+                _of("reasoning", id="rs_1", summary=[_text("Hm.", "summary_text")], encrypted_content="gAAA"),
+                _done(
+                    "message",
+                    role="assistant",
+                    content=[
+                        _text("A teal kayak.", "output_text", annotations=[]),
+                        _of("refusal", refusal="No paddle."),
                     ],
-                }
-            ),
-            ("Kayak lore", "https://kayak.example"),
+                ),
+            ],
+            "kayak paddle",
         ),
-        "refusal": (_answer({"type": "refusal", "refusal": "No kayak."}), ("kayak",)),
         "function_call": (
-            _called(
-                {"type": "function_call", "call_id": "c1", "name": "rent", "arguments": '{"what": "kayak"}'},
-                {"type": "function_call_output", "call_id": "c1", "output": "a paddle"},
-            ),
-            ("rent", "kayak", "paddle"),
+            _called("function", "call_100", {"id": "fc_1", **_FUNCTION}, output="a paddle"),
+            "rent kayak paddle",
         ),
+        "function_call, an image": (
+            _called("function", "call_101", _FUNCTION, output=[_of("input_image", image_url=DATA, detail="auto")]),
+            "rent kayak",
+        ),
+        "function_call_output": ([_of("function_call_output", call_id=None, name="rent", output="a paddle")], "paddle"),
         "custom_tool_call": (
-            _called(
-                {"type": "custom_tool_call", "call_id": "c1", "name": "rent", "input": "kayak"},
-                {"type": "custom_tool_call_output", "call_id": "c1", "output": "a paddle"},
-            ),
-            ("rent", "kayak", "paddle"),
+            _called("custom_tool", "call_102", {"name": "rent", "input": "kayak"}, output="a paddle"),
+            "rent kayak paddle",
         ),
         "computer_call": (
             _called(
+                "computer",
+                "call_103",
                 {
-                    "type": "computer_call",
-                    "call_id": "c1",
                     "id": "cu_1",
+                    "status": "completed",
                     "action": {"type": "type", "text": "kayak"},
                     "pending_safety_checks": [],
-                    "status": "completed",
                 },
-                {
-                    "type": "computer_call_output",
-                    "call_id": "c1",
-                    "output": {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PNG}"},
-                },
+                output={"type": "computer_screenshot", "image_url": DATA},
             ),
-            ("kayak",),
+            "kayak",
         ),
         "shell_call": (
-            _called(
-                {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls kayak"]}},
-                {
-                    "type": "shell_call_output",
-                    "call_id": "c1",
-                    "output": [{"stdout": "paddle", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
-                },
-            ),
-            ("kayak", "paddle"),
+            _called("shell", "call_104", {"action": {"commands": ["ls kayak"]}}, output=[_EXIT]),
+            "kayak paddle",
         ),
         "local_shell_call": (
-            _called(
-                {
-                    "type": "local_shell_call",
-                    "id": "ls_1",
-                    "call_id": "c1",
-                    "action": {"type": "exec", "command": ["ls", "kayak"], "env": {}},
-                    "status": "completed",
-                },
-                {"type": "local_shell_call_output", "id": "c1", "output": "paddle"},
-            ),
-            ("kayak", "paddle"),
+            [
+                _done(
+                    "local_shell_call",
+                    call_id="call_105",
+                    action={"type": "exec", "command": ["ls", "kayak"], "env": {}},
+                ),
+                _of("local_shell_call_output", id="call_105", output="paddle"),
+            ],
+            "kayak paddle",
         ),
         "apply_patch_call": (
             _called(
+                "apply_patch",
+                "call_106",
                 {
-                    "type": "apply_patch_call",
-                    "call_id": "c1",
                     "operation": {"type": "create_file", "path": "kayak.py", "diff": "+paddle"},
                     "status": "completed",
                 },
-                {"type": "apply_patch_call_output", "call_id": "c1", "status": "completed", "output": "steered"},
+                status="completed",
+                output="steered",
             ),
-            ("kayak.py", "paddle", "steered"),
+            "kayak.py paddle steered",
         ),
         "program": (
-            _called(
-                {"type": "program", "id": "p_1", "call_id": "c1", "code": "kayak()", "fingerprint": "x"},
-                {
-                    "type": "program_output",
-                    "id": "p_2",
-                    "call_id": "c1",
-                    "result": "paddle",
-                    "status": "completed",
-                },
-            ),
-            ("kayak", "paddle"),
+            [
+                _of("program", id="p_1", call_id="call_107", code="kayak()", fingerprint="x"),
+                _done("program_output", call_id="call_107", result="paddle"),
+            ],
+            "kayak paddle",
         ),
         "file_search_call": (
             [
-                {
-                    "type": "file_search_call",
-                    "id": "fs_1",
-                    "queries": ["kayak"],
-                    "results": [{"file_id": "f_1", "filename": "boats.md", "text": "A paddle each.", "score": 0.5}],
-                    "status": "completed",
-                }
+                _done(
+                    "file_search_call",
+                    queries=["kayak"],
+                    results=[{"file_id": "f_1", "filename": "boats.md", "text": "A paddle each.", "score": 0.5}],
+                )
             ],
-            ("kayak", "boats.md", "paddle"),
+            "kayak boats.md paddle",
         ),
         "web_search_call": (
             [
-                {
-                    "type": "web_search_call",
-                    "id": "ws_1",
-                    "action": {
-                        "type": "search",
-                        "query": "kayak",
-                        "sources": [{"type": "url", "url": "https://paddle.example"}],
-                    },
-                    "status": "completed",
-                }
+                _done(
+                    "web_search_call",
+                    action={"type": "search", "query": "kayak", "sources": [{"type": "url", "url": LINK}]},
+                )
             ],
-            ("kayak", "https://paddle.example"),
+            f"kayak {LINK}",
         ),
         "code_interpreter_call": (
             [
-                {
-                    "type": "code_interpreter_call",
-                    "id": "ci_1",
-                    "container_id": "ct_1",
-                    "code": "print(kayak)",
-                    "outputs": [{"type": "logs", "logs": "paddle"}],
-                    "status": "completed",
-                }
+                _done(
+                    "code_interpreter_call",
+                    container_id="ct_1",
+                    code="print(kayak)",
+                    outputs=[{"type": "logs", "logs": "paddle"}, {"type": "image", "url": LINK}],
+                )
             ],
-            ("kayak", "paddle"),
+            "kayak paddle",
         ),
-        "image_generation_call": (
-            [
-                {
-                    "type": "image_generation_call",
-                    "id": "ig_1",
-                    "result": PNG * 30,
-                    "revised_prompt": "a kayak",
-                    "status": "completed",
-                }
-            ],
-            ("kayak",),
-        ),
+        "image_generation_call": ([_done("image_generation_call", result=PNG * 30, revised_prompt="a kayak")], "kayak"),
         "mcp_call": (
+            [_of("mcp_call", id="mcp_1", server_label="boats", **_FUNCTION, output="a paddle")],
+            "rent kayak paddle",
+        ),
+        "mcp_list_tools": ([_of("mcp_list_tools", id="mcpl_1", server_label="boats", tools=[])], ""),
+        "mcp_approval_request": (
             [
-                {
-                    "type": "mcp_call",
-                    "id": "mcp_1",
-                    "server_label": "boats",
-                    "name": "rent",
-                    "arguments": '{"what": "kayak"}',
-                    "output": "a paddle",
-                }
+                _of("mcp_approval_request", id="mcpr_1", server_label="boats", **_FUNCTION),
+                _of("mcp_approval_response", approval_request_id="mcpr_1", approve=True),
             ],
-            ("rent", "kayak", "paddle"),
+            "",
         ),
         "tool_search_call": (
-            [
-                {
-                    "type": "tool_search_call",
-                    "id": "ts_1",
-                    "call_id": None,
-                    "execution": "server",
-                    "arguments": {"query": "kayak"},
-                    "status": "completed",
-                }
-            ],
-            ("kayak",),
+            [_done("tool_search_call", call_id=None, execution="server", arguments={"query": "kayak"})],
+            "kayak",
         ),
+        "tool_search_output": (
+            [
+                _of("tool_search_call", call_id="call_108", execution="client", arguments={"query": "kayak"}),
+                _of("tool_search_output", call_id="call_108", execution="client", tools=[]),
+            ],
+            "kayak",
+        ),
+        "compaction": ([_of("compaction", id="cmp_1", encrypted_content="gAAA")], ""),
+        "compaction_trigger": ([_of("compaction_trigger")], ""),
+        "item_reference": ([_of("item_reference", id="msg_2")], ""),
+        "additional_tools": ([_of("additional_tools", role="developer", tools=[])], ""),
+        "configuration_update": ([_of("configuration_update", reasoning={"effort": "low"})], ""),
     },
     ANTHROPIC: {
         "text": (
             _answer(
-                {
-                    "type": "text",
-                    "text": "See there.",
-                    "citations": [
-                        {
-                            "type": "web_search_result_location",
-                            "title": "Kayak lore",
-                            "url": "https://kayak.example",
-                            "cited_text": "Kayaks float.",
-                            "encrypted_index": "x",
-                        }
+                _text(
+                    "See there.",
+                    citations=[
+                        _of("web_search_result_location", **_CITED, cited_text="Kayaks float.", encrypted_index="x")
                     ],
-                }
+                )
             ),
-            ("Kayak lore", "https://kayak.example", "Kayaks float."),
+            f"Kayaking {LINK} float",
         ),
-        "image": (
-            _user(
-                {"type": "text", "text": "The kayak."},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+        "image": (_user(_text("The kayak."), _of("image", source=IMAGE)), "kayak"),
+        "image, a link": (_user(_of("image", source=_of("url", url=LINK))), ""),
+        "document": (_user(_of("document", title="Kayaking", source=PDF)), "Kayaking"),
+        "document, a link": (_user(_of("document", source=_of("url", url=LINK))), LINK),
+        "document, a text": (
+            _user(_of("document", source=_of("text", media_type="text/plain", data="The kayak."))),
+            "kayak",
+        ),
+        "search_result": (_user(_LORE), f"Kayaking {LINK} float"),
+        "container_upload": (_user(_of("container_upload", file_id="file_1")), ""),
+        "thinking": (
+            _answer(_of("thinking", thinking="Hm.", signature="c2ln"), _text("A teal kayak.")),
+            "kayak",
+        ),
+        "redacted_thinking": (_answer(_of("redacted_thinking", data="c2ln"), _text("A teal kayak.")), "kayak"),
+        "compaction": (_answer(_of("compaction", content="We rowed."), _text("A teal kayak.")), "kayak"),
+        "fallback": (
+            _answer(
+                {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}, "trigger": {}},
+                _text("A teal kayak."),
             ),
-            ("kayak",),
+            "kayak",
         ),
-        "document": (
-            _user(
-                {
-                    "type": "document",
-                    "title": "Kayak manual",
-                    "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
-                }
-            ),
-            ("Kayak manual",),
+        "tool_addition": (
+            _answer(_of("tool_addition", tool=_of("tool_reference", tool_name="rent"))),
+            "",
         ),
-        "search_result": (
-            _user(
-                {
-                    "type": "search_result",
-                    "source": "https://kayak.example",
-                    "title": "Kayak lore",
-                    "content": [{"type": "text", "text": "Kayaks float."}],
-                }
-            ),
-            ("Kayak lore", "https://kayak.example", "Kayaks float."),
+        "tool_removal": (
+            _answer(_of("tool_removal", tool=_of("tool_reference", tool_name="rent"))),
+            "",
         ),
+        "mcp_tool_listing": (_answer(_of("mcp_tool_listing", mcp_server_name="boats", tools=[])), ""),
         "tool_use": (
-            _used("rent", {"what": "kayak"}, {"type": "text", "text": "a paddle"}),
-            ("rent", "kayak", "paddle"),
+            _used("call_100", _text("a paddle"), _of("image", source=IMAGE), _of("document", source=PDF)),
+            "rent kayak paddle",
         ),
+        "tool_use, no result": (_used("call_101"), "rent kayak"),
+        "tool_use, a search": (_used("call_102", _LORE), f"rent kayak Kayaking {LINK} float"),
         "browser_state": (
-            _used("browse", {"what": "kayak"}, {"type": "browser_state", "tabs": [{"title": "Paddles", "url": "u"}]}),
-            ("kayak", "Paddles"),
+            _used("call_103", _of("browser_state", tabs=[{"title": "Paddles", "url": "u", "tab_id": "t"}])),
+            "Paddles",
         ),
-        "tool_reference": (
-            _used("find", {"what": "kayak"}, {"type": "tool_reference", "tool_name": "paddle"}),
-            ("kayak", "paddle"),
-        ),
+        "tool_reference": (_used("call_104", _of("tool_reference", tool_name="paddle")), "paddle"),
         "web_search_tool_result": (
             _ran(
                 "web_search",
                 {"query": "kayak"},
-                {
-                    "type": "web_search_tool_result",
-                    "content": [
-                        {
-                            "type": "web_search_result",
-                            "title": "Paddles",
-                            "url": "https://p.example",
-                            "encrypted_content": "x",
-                        }
-                    ],
-                },
+                [_of("web_search_result", title="Paddles", url=LINK, encrypted_content="x")],
             ),
-            ("kayak", "Paddles", "https://p.example"),
+            f"kayak Paddles {LINK}",
         ),
+        "web_search_tool_result, nothing": (_ran("web_search", {"query": "kayak"}, []), "kayak"),
         "web_fetch_tool_result": (
             _ran(
                 "web_fetch",
-                {"url": "https://kayak.example"},
-                {
-                    "type": "web_fetch_tool_result",
-                    "content": {
-                        "type": "web_fetch_result",
-                        "url": "https://kayak.example",
-                        "content": {
-                            "type": "document",
-                            "title": "Lore",
-                            "source": {"type": "text", "media_type": "text/plain", "data": "a paddle"},
-                        },
-                    },
-                },
+                {"url": LINK},
+                _of(
+                    "web_fetch_result",
+                    url=LINK,
+                    content=_of("document", title="Lore", source=_of("text", media_type="text/plain", data="a paddle")),
+                ),
             ),
-            ("https://kayak.example", "Lore", "paddle"),
+            f"{LINK} Lore paddle",
         ),
         "code_execution_tool_result": (
-            _ran(
-                "code_execution",
-                {"code": "kayak()"},
-                {
-                    "type": "code_execution_tool_result",
-                    "content": {
-                        "type": "code_execution_result",
-                        "stdout": "paddle",
-                        "stderr": "",
-                        "return_code": 0,
-                        "content": [],
-                    },
-                },
-            ),
-            ("kayak", "paddle"),
+            _ran("code_execution", {"code": "kayak()"}, _of("code_execution_result", **_PRINTED)),
+            "kayak paddle",
         ),
         "bash_code_execution_tool_result": (
-            _ran(
-                "bash_code_execution",
-                {"command": "kayak"},
-                {
-                    "type": "bash_code_execution_tool_result",
-                    "content": {
-                        "type": "bash_code_execution_result",
-                        "stdout": "paddle",
-                        "stderr": "",
-                        "return_code": 0,
-                        "content": [],
-                    },
-                },
-            ),
-            ("kayak", "paddle"),
+            _ran("bash_code_execution", {"command": "kayak"}, _of("bash_code_execution_result", **_PRINTED)),
+            "kayak paddle",
         ),
         "text_editor_code_execution_tool_result": (
             _ran(
                 "text_editor_code_execution",
                 {"command": "view", "path": "kayak.txt"},
-                {
-                    "type": "text_editor_code_execution_tool_result",
-                    "content": {
-                        "type": "text_editor_code_execution_view_result",
-                        "file_type": "text",
-                        "content": "paddle",
-                    },
-                },
+                _of("text_editor_code_execution_view_result", file_type="text", content="paddle"),
             ),
-            ("kayak.txt", "paddle"),
+            "kayak.txt paddle",
         ),
         "tool_search_tool_result": (
             _ran(
                 "tool_search_tool_bm25",
                 {"query": "kayak"},
-                {
-                    "type": "tool_search_tool_result",
-                    "content": {
-                        "type": "tool_search_tool_search_result",
-                        "tool_references": [{"type": "tool_reference", "tool_name": "paddle"}],
-                    },
-                },
+                _of("tool_search_tool_search_result", tool_references=[_of("tool_reference", tool_name="paddle")]),
+                result="tool_search_tool_result",
             ),
-            ("kayak", "paddle"),
+            "kayak paddle",
         ),
         "advisor_tool_result": (
-            _ran(
-                "advisor",
-                {"question": "kayak"},
-                {"type": "advisor_tool_result", "content": {"type": "advisor_result", "text": "paddle"}},
-            ),
-            ("kayak", "paddle"),
+            _ran("advisor", {"question": "kayak"}, _of("advisor_result", text="paddle")),
+            "kayak paddle",
         ),
         "mcp_tool_result": (
-            _ran(
-                "rent",
-                {"what": "kayak"},
-                {"type": "mcp_tool_result", "is_error": False, "content": [{"type": "text", "text": "a paddle"}]},
-                kind="mcp_tool_use",
+            _answer(
+                _of("mcp_tool_use", id="mcptoolu_1", name="rent", input={"what": "kayak"}, server_name="boats"),
+                _of("mcp_tool_result", tool_use_id="mcptoolu_1", is_error=False, content=[_text("a paddle")]),
+                _text("That is what I found."),
             ),
-            ("rent", "kayak", "paddle"),
+            "rent kayak paddle",
         ),
     },
 }
 
-BESIDE: dict[str, set[str]] = {
-    CHAT: set(),
-    RESPONSES: {
-        *("function_call_output", "custom_tool_call_output", "computer_call_output", "shell_call_output"),
-        *("local_shell_call_output", "apply_patch_call_output", "program_output"),
-    },
-    ANTHROPIC: {"tool_result", "server_tool_use", "mcp_tool_use"},
+BETA = {
+    *("compaction", "fallback", "tool_addition", "tool_removal", "mcp_tool_listing"),
+    *("advisor_tool_result", "mcp_tool_result"),
 }
-"""Kinds that stand in the samples of others."""
-
-SILENT: dict[str, set[str]] = {
-    CHAT: set(),
-    RESPONSES: {
-        *("reasoning", "compaction", "compaction_trigger", "item_reference", "additional_tools"),
-        *("configuration_update", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
-        "tool_search_output",
-    },
-    ANTHROPIC: {
-        *("thinking", "redacted_thinking", "compaction", "container_upload", "fallback"),
-        *("tool_addition", "tool_removal", "mcp_tool_listing"),
-    },
-}
-"""Kinds without words of the conversation: thoughts, bookkeeping, and what only its API can read."""
+"""Samples that Anthropic takes only where a beta is asked for."""

@@ -29,7 +29,7 @@ async def test_every_kind_is_found_and_shown(store: Store, wire: Wire) -> None:
         for kind, (items, words) in SAMPLES[wire].items():
             chat, seqs = memory.conversation(kind, scope=SCOPE), range(2, 2 + len(items))
             shown = (await chat.expand((seqs.start, seqs.stop - 1))).text
-            for word in words:
+            for word in words.split():
                 hits = (await memory.recall(word, scope=SCOPE, conversation=kind)).hits
                 found = any(hit.start in seqs for hit in hits)
                 missing += [] if found and word in shown else [(kind, word, found, word in shown)]
