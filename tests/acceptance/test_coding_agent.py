@@ -23,7 +23,7 @@ from hitherto.testing.requests import refusals
 from hitherto.tokens import counter_for
 from hitherto.wire import codec
 from tests.conftest import SCOPE
-from tests.engine.test_turn import APIS, Api
+from tests.engine.turn.asking import APIS, Api
 from tests.memories import open_on
 from tests.providers.models.endpoint import Answer, Body, Endpoint
 

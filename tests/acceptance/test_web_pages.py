@@ -18,7 +18,7 @@ import pytest
 
 import hitherto
 from hitherto import Scope
-from tests.engine import streams
+from tests.engine.turn import streams
 from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.providers.models.endpoint import Answer, Endpoint

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.engine.test_turn import *  # noqa: F403
+from tests.engine.turn.conftest import *  # noqa: F403
+from tests.engine.turn.test_answers import *  # noqa: F403
+from tests.engine.turn.test_retries import *  # noqa: F403
+from tests.engine.turn.test_steps import *  # noqa: F403
 
 KEPT = {
     "test_a_retry_goes_on_from_the_steps",
