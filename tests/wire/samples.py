@@ -39,9 +39,9 @@ def _chat(**fields: Any) -> Payload:
     return {"role": "assistant", "content": None, **fields}
 
 
-def _done(kind: str, **fields: Any) -> Payload:
+def _done(kind: str, id: str, **fields: Any) -> Payload:
     """A tool that ran at OpenAI, with what came of it."""
-    return _of(kind, id=f"{kind}_1", status="completed", **fields)
+    return _of(kind, id=id, status="completed", **fields)
 
 
 def _called(kind: str, call: str, made: Payload, **answer: Any) -> list[Payload]:
@@ -146,6 +146,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
                 _of("reasoning", id="rs_1", summary=[_text("Hm.", "summary_text")], encrypted_content="gAAA"),
                 _done(
                     "message",
+                    "msg_1",
                     role="assistant",
                     content=[
                         _text("A teal kayak.", "output_text", annotations=[]),
@@ -190,6 +191,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             [
                 _done(
                     "local_shell_call",
+                    "lsh_1",
                     call_id="call_105",
                     action={"type": "exec", "command": ["ls", "kayak"], "env": {}},
                 ),
@@ -213,7 +215,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
         "program": (
             [
                 _of("program", id="p_1", call_id="call_107", code="kayak()", fingerprint="x"),
-                _done("program_output", call_id="call_107", result="paddle"),
+                _done("program_output", "p_2", call_id="call_107", result="paddle"),
             ],
             "kayak paddle",
         ),
@@ -221,6 +223,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             [
                 _done(
                     "file_search_call",
+                    "fs_1",
                     queries=["kayak"],
                     results=[{"file_id": "f_1", "filename": "boats.md", "text": "A paddle each.", "score": 0.5}],
                 )
@@ -231,6 +234,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             [
                 _done(
                     "web_search_call",
+                    "ws_1",
                     action={"type": "search", "query": "kayak", "sources": [{"type": "url", "url": LINK}]},
                 )
             ],
@@ -240,6 +244,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             [
                 _done(
                     "code_interpreter_call",
+                    "ci_1",
                     container_id="ct_1",
                     code="print(kayak)",
                     outputs=[{"type": "logs", "logs": "paddle"}, {"type": "image", "url": LINK}],
@@ -247,7 +252,10 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             ],
             "kayak paddle",
         ),
-        "image_generation_call": ([_done("image_generation_call", result=PNG * 30, revised_prompt="a kayak")], "kayak"),
+        "image_generation_call": (
+            [_done("image_generation_call", "ig_1", result=PNG * 30, revised_prompt="a kayak")],
+            "kayak",
+        ),
         "mcp_call": (
             [_of("mcp_call", id="mcp_1", server_label="boats", **_FUNCTION, output="a paddle")],
             "rent kayak paddle",
@@ -261,7 +269,10 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             "",
         ),
         "tool_search_call": (
-            [_done("tool_search_call", call_id=None, execution="server", arguments={"query": "kayak"})],
+            [
+                _done("tool_search_call", "ts_1", call_id=None, execution="server", arguments={"query": "kayak"}),
+                _of("tool_search_output", call_id=None, execution="server", tools=[]),
+            ],
             "kayak",
         ),
         "tool_search_output": (

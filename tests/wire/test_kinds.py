@@ -16,14 +16,14 @@ from openai.types.responses.response_output_message_param import Content as Resp
 from pydantic import BaseModel
 
 from hitherto import user
-from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload
 from hitherto.testing.requests import refusals
 from hitherto.wire import codec, read
 from hitherto.wire.neutral import text_of
-from tests.wire.samples import SAMPLES, Sample
+from tests.wire.samples import BETA, SAMPLES
 
 WIRES = (CHAT, RESPONSES, ANTHROPIC)
-EACH = [pytest.param(wire, sample, id=f"{wire}-{kind}") for wire in WIRES for kind, sample in SAMPLES[wire].items()]
+EACH = [(wire, kind) for wire in WIRES for kind in SAMPLES[wire]]
 UNIONS: dict[str, tuple[Any, ...]] = {
     CHAT: (ChatCompletionContentPartParam,),
     RESPONSES: (ResponseInputItemParam, ResponseInputContentParam, ResponsesAnswer),
@@ -68,16 +68,31 @@ def test_every_kind_of_the_sdk_has_a_sample(wire: str) -> None:
     assert {kind for union in UNIONS[wire] for kind in known(union)} - kinds == set()
 
 
-@pytest.mark.parametrize(("wire", "sample"), EACH)
-def test_its_words_are_in_the_text_and_in_the_other_formats(wire: str, sample: Sample) -> None:
-    items, words = sample[0], sample[1].split()
+@pytest.mark.parametrize(("wire", "kind"), EACH)
+def test_it_comes_back_equal_and_the_api_takes_it(wire: str, kind: str) -> None:
+    items, _ = SAMPLES[wire][kind]
+    messages = [read(item, wire) for item in items]
+    assert [codec(wire).write([message]) for message in messages] == [[item] for item in items]
+    if wire != ANTHROPIC or kind not in BETA:
+        assert refused(wire, codec(wire).sendable(codec(wire).write([user("Go on."), *messages]))) == []
+
+
+@pytest.mark.parametrize(("wire", "kind"), EACH)
+def test_its_words_and_calls_are_in_the_text_and_in_the_other_formats(wire: str, kind: str) -> None:
+    items, words = SAMPLES[wire][kind]
     messages = [read(item, wire) for item in items]
     text = "\n".join(one.text for one in messages)
-    named = [] if "name" in items[0] and wire == CHAT else words
-    assert [word for word in named if word not in text] == []
+    assert [word for word in words.split() if word not in text and kind != "name"] == []
     for other in WIRES:
         if other != wire:
             written = codec(other).sendable(codec(other).write([user("Go on."), *messages]))
             shown = "\n".join(text_of(item, other) for item in written)
-            assert [word for word in words if word not in shown] == [], other
-            assert refusals(codec(other).request(system=[], items=written, tools=[]), wire=other) == [], other
+            assert [word for word in words.split() if word not in shown] == [], other
+            again = [read(item, other) for item in written]
+            assert {call for one in again for call in one.calls} == {call for one in messages for call in one.calls}
+            assert {call for one in again for call in one.answers} == {call for one in messages for call in one.answers}
+            assert refused(other, written) == [], other
+
+
+def refused(wire: str, items: list[Payload]) -> list[str]:
+    return refusals(codec(wire).request(system=[], items=items, tools=[]), wire=wire)
