@@ -16,13 +16,13 @@ from openai.types.responses.response_output_message_param import Content as Resp
 from pydantic import BaseModel
 
 from hitherto import user
-from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload, Wire
 from hitherto.testing.requests import refusals
 from hitherto.wire import codec, read
 from hitherto.wire.neutral import text_of
 from tests.wire.samples import BETA, SAMPLES
 
-WIRES = (CHAT, RESPONSES, ANTHROPIC)
+WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, ANTHROPIC)
 EACH = [(wire, kind) for wire in WIRES for kind in SAMPLES[wire]]
 UNIONS: dict[str, tuple[Any, ...]] = {
     CHAT: (ChatCompletionContentPartParam,),
@@ -69,7 +69,7 @@ def test_every_kind_of_the_sdk_has_a_sample(wire: str) -> None:
 
 
 @pytest.mark.parametrize(("wire", "kind"), EACH)
-def test_it_comes_back_equal_and_the_api_takes_it(wire: str, kind: str) -> None:
+def test_it_comes_back_equal_and_the_api_takes_it(wire: Wire, kind: str) -> None:
     items, _ = SAMPLES[wire][kind]
     messages = [read(item, wire) for item in items]
     assert [codec(wire).write([message]) for message in messages] == [[item] for item in items]
@@ -78,7 +78,7 @@ def test_it_comes_back_equal_and_the_api_takes_it(wire: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("wire", "kind"), EACH)
-def test_its_words_and_calls_are_in_the_text_and_in_the_other_formats(wire: str, kind: str) -> None:
+def test_its_words_and_calls_are_in_the_text_and_in_the_other_formats(wire: Wire, kind: str) -> None:
     items, words = SAMPLES[wire][kind]
     messages = [read(item, wire) for item in items]
     text = "\n".join(one.text for one in messages)
@@ -94,5 +94,5 @@ def test_its_words_and_calls_are_in_the_text_and_in_the_other_formats(wire: str,
             assert refused(other, written) == [], other
 
 
-def refused(wire: str, items: list[Payload]) -> list[str]:
+def refused(wire: Wire, items: list[Payload]) -> list[str]:
     return refusals(codec(wire).request(system=[], items=items, tools=[]), wire=wire)

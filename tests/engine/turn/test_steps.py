@@ -9,7 +9,7 @@ import pytest
 
 import hitherto
 from hitherto import Conversation, assistant, tool_result
-from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Wire
+from hitherto.core.log.message import Wire
 from hitherto.errors import BudgetExceeded, InvalidInput, InvalidMessage
 from hitherto.testing.requests import refusals
 from tests.engine.turn.asking import CALL, Api, call, failed, looked, said_by, shown, streamed, texts
@@ -142,7 +142,7 @@ async def test_a_step_whose_next_request_does_not_fit_is_in_the_log(chat: Conver
 NAMES = ("f", "g")
 TWINS: list[tuple[Wire, dict[str, Any]]] = [
     (
-        CHAT,
+        "openai.chat",
         {
             "role": "assistant",
             "content": None,
@@ -152,14 +152,14 @@ TWINS: list[tuple[Wire, dict[str, Any]]] = [
         },
     ),
     (
-        RESPONSES,
+        "openai.responses",
         {
             "object": "response",
             "output": [{"type": "function_call", "call_id": "c", "name": name, "arguments": "{}"} for name in NAMES],
         },
     ),
     (
-        ANTHROPIC,
+        "anthropic",
         {
             "type": "message",
             "content": [{"type": "tool_use", "id": "c", "name": name, "input": {}} for name in NAMES],
@@ -209,7 +209,7 @@ async def test_an_id_that_is_used_again(chat: Conversation) -> None:
                 await turn.add(tool_result("d", "x"))
             await turn.add(tool_result("c", f"found {number}"))
             assert "no result yet" not in json.dumps(turn.request)
-            assert refusals(turn.request, wire=CHAT) == []
+            assert refusals(turn.request, wire="openai.chat") == []
     await failed(chat.turn("Is it?", key="k"), again)
     assert (await shown(chat))[-1] == "found 2", "the steps stay, and the open call does not"
     async with chat.turn("Is it?", key="k") as turn:
