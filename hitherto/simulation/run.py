@@ -5,14 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from hitherto.core.context.budget import TokenCounter
+from hitherto.core.context.request import WireFormat
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import ANTHROPIC, CHAT, Message, Role
+from hitherto.core.log.message import ANTHROPIC, CHAT, Message, Role, Wire
 from hitherto.core.policy.parts import Drop, LastTokens, Redact, Summarize, SystemMessage
 from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.span import Fate
 from hitherto.core.policy.trigger import AnyOf, Messages, Tokens
+from hitherto.core.price import Price
 from hitherto.core.prompt import Prompt
 from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
@@ -116,6 +120,50 @@ def steps(messages: Sequence[Message]) -> Iterator[Step]:
         yield Step(seq, tuple(asked), tuple(answered))
 
 
+def full_tokens(messages: Sequence[Message], of: WireFormat, counter: TokenCounter) -> list[int]:
+    """The tokens of a request with the first messages of a log, for each number of them from 0 on.
+
+    A running sum: each message counts as if it stood alone. Where the API wants several in one item, as Anthropic wants
+    the results of a message's calls, the request takes less: the frame of an item for each.
+    """
+    costs = (sum(of.tokens(item, counter) for item in of.write([message])) for message in messages)
+    return list(accumulate(costs, initial=of.framing))
+
+
+def full_history(
+    messages: Sequence[Message],
+    into: Figures,
+    *,
+    counter: TokenCounter,
+    instructions: str | None = None,
+    questions: Sequence[Labeled] = (),
+) -> None:
+    """Add to `into` what a conversation costs with all messages so far in each request, however many. A request goes on
+    where the one before ended, with a cache breakpoint at its own end; `full_tokens` says how it counts."""
+    of = codec(_wire(into.price))
+    told = 0 if instructions is None else of.system_tokens(instructions, counter)
+    tokens = [told + one for one in full_tokens(messages, of, counter)]
+    end = 0
+    for step in steps(messages):
+        if step.asked:
+            before, end = end, tokens[step.incoming.stop] - of.framing
+            into.sent.append(
+                SentRequest(
+                    seq=step.seq,
+                    tokens=end + of.framing,
+                    repeated=before,
+                    cached=into.price.cached(before, breakpoints=(before,), end=before),
+                    breakpoints=(end,),
+                )
+            )
+    into.fates[Fate.IN] += len(messages)
+    into.evidence += [(1.0, 1.0)] * len(questions)
+
+
+def _wire(price: Price) -> Wire:
+    return ANTHROPIC if price.cache_breakpoints == "explicit" else CHAT
+
+
 async def requests(
     memory: Memory,
     chat: Conversation,
@@ -174,7 +222,7 @@ async def simulate(
     asked. Raises BudgetExceeded naming the message whose request does not fit.
     """
     chat, price = memory.conversation(name, scope=SCOPE), into.price
-    wire = ANTHROPIC if price.cache_breakpoints == "explicit" else CHAT
+    wire = _wire(price)
     agent = None if price.cache_breakpoints == "none" else price.model
     repeats = Repeats(codec(wire), counter)
     calls, tokens_in, tokens_out = model.calls, model.tokens_in, model.tokens_out

@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import pairwise
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.log.message import Message, Role, Wire
 from hitherto.simulation.figures import Repeats, parts_of
-from hitherto.simulation.run import Step, steps
+from hitherto.simulation.run import Step, full_tokens, steps
 from hitherto.wire import codec
 from hitherto.wire.neutral import text_of
 
@@ -251,10 +251,8 @@ class WorkCounter:
         self._refusals = refusals
         self._messages, self._into, self._codec = messages, into, codec(wire)
         self._repeats = Repeats(self._codec, counter)
-        self._costs = [
-            sum(self._codec.tokens(item, counter) for item in self._codec.write([message])) for message in messages
-        ]
-        self._whole = list(accumulate(self._costs, initial=self._codec.framing))
+        self._whole = full_tokens(messages, self._codec, counter)
+        self._costs = [after - before for before, after in pairwise(self._whole)]
         self._before = 0
         """What the last request that was made would have cost with everything in it, without its framing."""
 

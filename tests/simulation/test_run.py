@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Call, Message, Policy, assistant, system, tool_result, user
-from hitherto.core.log.message import Kind, Logged, Role
+from hitherto.core.log.message import ANTHROPIC, CHAT, Kind, Logged, Role, Wire
 from hitherto.core.policy.span import Fate
 from hitherto.core.price import Price
 from hitherto.errors import BudgetExceeded
@@ -21,11 +22,21 @@ from hitherto.policies import Drop, LastTurns, Redact, Stage, Summarize, SystemM
 from hitherto.providers.extractive import Extractive
 from hitherto.providers.scripted import Scripted
 from hitherto.simulation.figures import Figures, evidence_shown
-from hitherto.simulation.run import Counting, redact_summarize, redact_trim, simulate, steps
+from hitherto.simulation.run import (
+    Counting,
+    full_history,
+    full_tokens,
+    redact_summarize,
+    redact_trim,
+    simulate,
+    steps,
+)
 from hitherto.store.log.log import LogStore
 from hitherto.tokens import counter_for
+from hitherto.wire import codec
 from tests.conftest import SCOPE
 from tests.tokens.test_counters import reference_count
+from tests.wire.conversations import Conversation, conversations
 
 SAID = {
     "s": system("Be brief."),
@@ -137,6 +148,31 @@ async def test_without_a_policy_everything_is_sent_again() -> None:
     assert (found.verbatim, found.digested, found.dropped) == (1, 0, 0)
     assert (found.digest_calls, found.digest_tokens, found.max_request_tokens) == (0, 0, max(full))
     assert not any(one.fired for one in found.sent)
+
+
+@pytest.mark.parametrize("messages", [dialogue(40), work(20)], ids=["dialogue", "work"])
+async def test_the_full_history_is_what_is_sent_where_nothing_is_cut(messages: list[Message]) -> None:
+    full = Figures(policy="none", price=PRICE)
+    full_history(messages, full, counter=COUNTER, instructions="Be brief.")
+    none = await simulated(messages, Policy("none"), instructions="Be brief.")
+    assert [replace(one, breakpoints=()) for one in full.sent] == none.sent
+    assert (full.cost_usd, full.fates) == (none.cost_usd, none.fates)
+
+
+_JOINED = 10
+"""Tokens that two items take more than one with the parts of both."""
+
+
+@pytest.mark.parametrize("wire", [CHAT, ANTHROPIC])
+@given(log=conversations())
+def test_the_running_sum_counts_as_the_whole_does_but_for_items_that_are_joined(log: Conversation, wire: Wire) -> None:
+    of, messages = codec(wire), log.messages
+    for number, tokens in enumerate(full_tokens(messages, of, COUNTER)):
+        whole = of.write(messages[:number])
+        joined = sum(len(of.write([one])) for one in messages[:number]) - len(whole)
+        counted = of.framing + sum(of.tokens(item, COUNTER) for item in whole)
+        assert counted <= tokens <= counted + _JOINED * joined
+        assert joined == 0 or wire == ANTHROPIC or log.wire != wire
 
 
 async def test_instructions_are_sent_each_time() -> None:

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import pairwise
 from typing import Any
 
 from hitherto.cli.terminal.output import fields_of
@@ -26,7 +26,7 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.pages import in_pages
 from hitherto.errors import BudgetExceeded, Conflict
 from hitherto.simulation.figures import Repeats, share
-from hitherto.simulation.run import requests, sendable
+from hitherto.simulation.run import full_tokens, requests, sendable
 from hitherto.wire import codec
 
 _MARK = "hitherto_replay"
@@ -120,29 +120,29 @@ async def replay_all(
     changed, it is checked that there is no conversation of such a name that no replay made, and that the budget has
     room for each user message. Raises Conflict, and BudgetExceeded naming the message whose request cannot be made.
     """
-    costs = [[_CHAT.tokens(message.payload, counter) for message in transcript.messages] for transcript in transcripts]
+    full = [full_tokens(transcript.messages, _CHAT, counter) for transcript in transcripts]
     conversations = [memory.conversation(transcript.id, scope=scope, policy=policy) for transcript in transcripts]
-    for transcript, own, conversation in zip(transcripts, costs, conversations, strict=True):
-        _check_fits(transcript, own, budget)
+    for transcript, tokens, conversation in zip(transcripts, full, conversations, strict=True):
+        _check_fits(transcript, tokens, budget)
         await _check_replaceable(conversation)
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def replay(transcript: Transcript, own: Sequence[int], conversation: Conversation) -> Replayed:
+    async def replay(transcript: Transcript, tokens: Sequence[int], conversation: Conversation) -> Replayed:
         async with room:
             await conversation.delete()
             found = await _replay(
-                memory, transcript, own, conversation, budget=budget, counter=counter, advance=advance
+                memory, transcript, tokens, conversation, budget=budget, counter=counter, advance=advance
             )
             if question is not None:
                 asked = _CHAT.tokens({"role": "user", "content": question}, counter)
-                found.full = _CHAT.framing + sum(own) + asked
+                found.full = tokens[-1] + asked
                 found.last = await conversation.context(question, budget=budget)
                 account(found, found.last.manifest)
             return found
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(replay(*each)) for each in zip(transcripts, costs, conversations, strict=True)]
+            tasks = [group.create_task(replay(*each)) for each in zip(transcripts, full, conversations, strict=True)]
     except ExceptionGroup as failures:
         # The first failure cancelled the others; it is raised as if there had been one conversation only.
         raise failures.exceptions[0] from None
@@ -152,7 +152,7 @@ async def replay_all(
 async def _replay(
     memory: Memory,
     transcript: Transcript,
-    costs: Sequence[int],
+    full: Sequence[int],
     conversation: Conversation,
     *,
     budget: int,
@@ -164,7 +164,6 @@ async def _replay(
     policy = await conversation.policy()
     wire = RESPONSES if policy.doing(DigestAction.COMPACT) else CHAT
     repeats = Repeats(codec(wire), counter)
-    full = list(accumulate(costs, initial=_CHAT.framing))
 
     async def ask(incoming: Sequence[Message]) -> Context:
         return await conversation.context(incoming, budget=budget, wire=wire)
@@ -190,9 +189,9 @@ async def _replay(
     return found
 
 
-def _check_fits(transcript: Transcript, costs: Sequence[int], budget: int) -> None:
-    for seq, (message, cost) in enumerate(zip(transcript.messages, costs, strict=True)):
-        by = _CHAT.framing + cost - budget
+def _check_fits(transcript: Transcript, full: Sequence[int], budget: int) -> None:
+    for seq, (message, (before, after)) in enumerate(zip(transcript.messages, pairwise(full), strict=True)):
+        by = _CHAT.framing + after - before - budget
         if message.opens_turn and by > 0:
             raise BudgetExceeded(
                 f"{transcript.id}: the user message with seq {seq} takes {budget + by:,} tokens, {by:,} more than the "

@@ -23,14 +23,14 @@ from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import Transcript, load
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import Policy
-from hitherto.core.policy.presets import PRESETS, none
+from hitherto.core.policy.presets import PRESETS
 from hitherto.core.price import Price
 from hitherto.errors import InvalidBudget, InvalidInput, InvalidPolicy, InvalidTranscript
 from hitherto.pricing import listed
 from hitherto.settings import Settings
 from hitherto.simulation import run as simulation
 from hitherto.simulation.figures import Figures, Labeled
-from hitherto.simulation.run import Counting, steps
+from hitherto.simulation.run import Counting, full_history, steps
 from hitherto.wiring import IN_MEMORY
 
 _DEFAULT_MODEL = "gpt-4.1-mini"
@@ -189,17 +189,20 @@ async def _simulate(
     instructions: str | None,
     questions: Mapping[str, Sequence[Labeled]],
 ) -> list[Figures]:
-    """The figures of the full history, sent whole each time, and those of each policy."""
+    """The figures of the full history and those of each policy."""
     settings = Settings.load()
     counter = tokens.counter_for(settings.encoding if price.cache_breakpoints == "none" else price.model)
-    plans = [(FULL_HISTORY, none(), price.window), *((name, policy, budget) for name, policy in policies.items())]
+    full = Figures(policy=FULL_HISTORY, price=price)
+    for one in transcripts:
+        asked = questions.get(one.id, ())
+        full_history(one.messages, full, counter=counter, instructions=instructions, questions=asked)
     turns = asyncio.Semaphore(_AT_ONCE)
     async with AsyncExitStack() as opened:
         digest_model = wiring.model_of(settings, opened)
         progress = opened.enter_context(output.progress())
-        bar = progress.add_task("", total=len(plans) * requests)
+        bar = progress.add_task("", total=len(policies) * requests)
 
-        async def figures_of(name: str, policy: Policy, most: int) -> Figures:
+        async def figures_of(name: str, policy: Policy) -> Figures:
             model, figures = Counting(digest_model, counter), Figures(policy=name, price=price)
             async with (
                 turns,
@@ -207,7 +210,7 @@ async def _simulate(
                     IN_MEMORY,
                     model=model,
                     policy=policy,
-                    budget=most,
+                    budget=budget,
                     context_window=window,
                     cross_session=(),
                     **WAIT_FOR_DIGESTS,
@@ -221,7 +224,7 @@ async def _simulate(
                         transcript.messages,
                         figures,
                         model=model,
-                        budget=most,
+                        budget=budget,
                         counter=counter,
                         instructions=instructions,
                         questions=questions.get(transcript.id, ()),
@@ -229,9 +232,9 @@ async def _simulate(
                     )
             return figures
 
-        simulating = [asyncio.create_task(figures_of(*plan)) for plan in plans]
+        simulating = [asyncio.create_task(figures_of(*each)) for each in policies.items()]
         try:
-            return await asyncio.gather(*simulating)
+            return [full, *await asyncio.gather(*simulating)]
         finally:
             for one in simulating:
                 if not one.cancelling():  # a second time would end its closing
