@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from typing import Any
 
 import pytest
@@ -85,6 +86,12 @@ def test_templates_that_want_turns() -> None:
 def test_a_wire_format_that_is_not_known() -> None:
     with pytest.raises(InvalidInput, match="the wire format is 'gemini'"):
         refusals({}, wire="gemini")  # pyright: ignore[reportArgumentType]
+
+
+def test_without_the_sdk_of_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic.types.message_create_params", None)
+    with pytest.raises(InvalidInput, match=r"pip install 'hitherto\[anthropic\]'"):
+        refusals({}, wire=ANTHROPIC)
 
 
 values = st.recursive(

@@ -31,7 +31,6 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidInput, InvalidTranscript
 from hitherto.settings import Settings
 from hitherto.simulation.work import CACHED_PRICES, Seen, WorkFigures, needs
-from hitherto.testing.requests import refusals
 from hitherto.wire import codec
 from hitherto.wiring import IN_MEMORY
 
@@ -140,10 +139,6 @@ def work(
     budgets = _numbers(",".join(budget or ["2500,4000"]), "--budget", 1, 10_000_000, "2500,4000")
     policies = parse_policies(policy or ["balanced"])
     wire = cast(Wire, codec(wire).name)
-    try:
-        refusals({}, wire=wire)
-    except ModuleNotFoundError as error:
-        raise InvalidInput(f"--wire {wire} needs Anthropic's SDK; pip install 'hitherto[anthropic]'") from error
     conversations = [one for file in files for one in transcripts.load(file)][:limit]
     if not any(True for one in conversations for _ in needs(one.messages)):
         raise InvalidTranscript("no assistant answers anything in these transcripts: nothing to measure")

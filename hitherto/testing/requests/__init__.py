@@ -43,7 +43,7 @@ def refusals(
     It judges what one request shows. Not checked: whether pictures can be read, whether ids of files and stored
     responses exist, how many tokens there are, and whether a signature is true.
 
-    Raises InvalidInput for a wire format that is not known, ModuleNotFoundError if Anthropic's SDK is not installed.
+    Raises InvalidInput for a wire format that is not known, and for Anthropic's if its SDK is not installed.
     """
     name = model or request.get("model")
     seals = Seals(name if isinstance(name, str) else None, sealed)
@@ -72,8 +72,13 @@ def _params(wire: Wire) -> type[Any]:
 
             return ResponseCreateParamsBase
         case "anthropic":
-            from anthropic.types.message_create_params import MessageCreateParamsBase
-
+            try:
+                from anthropic.types.message_create_params import MessageCreateParamsBase
+            except ModuleNotFoundError as error:
+                raise InvalidInput(
+                    f"a request in the format {wire!r} is read with Anthropic's SDK, which is not installed; "
+                    "install it with: pip install 'hitherto[anthropic]'"
+                ) from error
             return MessageCreateParamsBase
     raise InvalidInput(f"the wire format is {wire!r}; it must be one of {', '.join((CHAT, RESPONSES, ANTHROPIC))}")
 

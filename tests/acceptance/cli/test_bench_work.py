@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +85,6 @@ def test_people_get_a_table_for_each_policy(file: Path, wire: str) -> None:
 )
 def test_wrong_usage(file: Path, words: tuple[str, ...], code: int) -> None:
     assert bench(file, *words).code == code
-
-
-def test_without_the_sdk_of_the_api(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "anthropic.types.message_create_params", None)
-    assert "pip install 'hitherto[anthropic]'" in bench(file, "--wire", "anthropic").failed(2)
 
 
 def test_a_transcript_without_answers(tmp_path: Path) -> None:
