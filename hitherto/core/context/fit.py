@@ -399,7 +399,7 @@ class Fitting:
                 if one.seq >= self.head.next_seq and group not in kept:
                     found.append((one.seq, Fate.DROPPED, Reason.BUDGET, 0))
                 elif one.seq >= self.head.next_seq and self._groups.fate(one) is Fate.SHORTENED:
-                    found.append((one.seq, Fate.SHORTENED, Reason.VERBATIM, 0))
+                    found.append((one.seq, Fate.SHORTENED, Reason.VERBATIM, self._groups.tokens(one)))
         return spans_of(sorted(found))
 
     def _fate(self, logged: Logged, far: Reason | None) -> tuple[Fate, Reason]:

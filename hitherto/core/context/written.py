@@ -74,6 +74,12 @@ class GroupWriter:
         redacted = self._redacts and self._redactor(logged) is not logged.message
         return Fate.REDACTED if redacted else Fate.IN
 
+    def tokens(self, logged: Logged) -> int:
+        """What a message takes as it is shown, by itself."""
+        request = self._request
+        shown = request.opened(self._shown(logged))
+        return 0 if shown is None else request.cost(request.sendable(request.codec.write([shown])))
+
     def cut(self, some: Sequence[Logged], most: int, groups: Sequence[Group]) -> None:
         """From now on the texts of `some`, which are in `groups`, are cut to so many tokens each."""
         for one in some:
@@ -88,6 +94,9 @@ class GroupWriter:
         changed = {group.first for group in groups if any(member.seq in cut for member in group.members)}
         self._made = {key: made for key, made in self._made.items() if key[0] not in changed}
 
+    def _shown(self, logged: Logged) -> Message:
+        return self._shorter.get(logged.seq) or self._uncut(logged)
+
     def _uncut(self, logged: Logged) -> Message:
         """The message as it is shown where its text is not cut."""
         return self._limited.get(logged.seq) or self._redactor(logged)
@@ -98,9 +107,7 @@ class GroupWriter:
         if as_they_are and len(group.members) == 1 and (plain := self._plain(group.members[0])) is not None:
             return plain
         unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
-        shown = [
-            one.message if as_they_are else self._shorter.get(one.seq) or self._uncut(one) for one in group.members
-        ]
+        shown = [one.message if as_they_are else self._shown(one) for one in group.members]
         opened = [one if one.metadata == "{}" else request.opened(one) for one in shown]
         messages = [one for one in opened if one is not None]
         if not messages:

@@ -122,6 +122,15 @@ def test_what_the_user_said_is_whole_while_a_step_can_be_cut(
 
 
 @pytest.mark.parametrize("wire", WIRES)
+def test_an_incoming_result_that_is_cut_has_its_tokens(wire: Wire) -> None:
+    call, *results = _step(_TEXT)
+    made = _fitted([_TASK, call], results, wire, ByteCounter())
+    assert [(one.start, one.fate, one.tokens) for one in made.incoming] == [
+        (2, Fate.SHORTENED, made.sections["incoming"])
+    ]
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_long_answer_at_the_end_is_cut(wire: Wire) -> None:
     made = _fitted([_TASK, {"role": "assistant", "content": _TEXT}], [], wire, ByteCounter())
     assert made.total <= _BUDGET
