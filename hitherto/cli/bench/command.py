@@ -126,6 +126,9 @@ def work(
         list[str] | None, typer.Option(metavar="LIST", help="Measure these policies. [default: balanced]")
     ] = None,
     wire: Annotated[str, typer.Option(metavar="FORMAT", help="openai.chat, openai.responses or anthropic.")] = CHAT,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model that the requests are for; its tokenizer counts.")
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Measure the first N conversations only.")
     ] = None,
@@ -139,28 +142,42 @@ def work(
     budgets = _numbers(",".join(budget or ["2500,4000"]), "--budget", 1, 10_000_000, "2500,4000")
     policies = parse_policies(policy or ["balanced"])
     wire = cast(Wire, codec(wire).name)
-    conversations = [one for file in files for one in transcripts.load(file)][:limit]
+    unreadable: list[str] = []
+    conversations = [one for file in files for one in transcripts.load(file, unreadable=unreadable)][:limit]
     if not any(True for one in conversations for _ in needs(one.messages)):
-        raise InvalidTranscript("no assistant answers anything in these transcripts: nothing to measure")
-    found = run(_work(conversations, policies, budgets, wire))
+        why = "; ".join(["no assistant answers anything in these transcripts: nothing to measure", *unreadable[:1]])
+        raise InvalidTranscript(why)
+    found = run(_work(conversations, policies, budgets, wire, model))
     if as_json:
         messages = sum(len(one.messages) for one in conversations)
-        measured = [one.to_json() for one in found]
         output.print_json(
-            {"conversations": len(conversations), "messages": messages, "wire": wire, "results": measured}
+            {
+                "conversations": len(conversations),
+                "messages": messages,
+                "unreadable": unreadable,
+                "wire": wire,
+                "model": model,
+                "results": [one.to_json() for one in found],
+            }
         )
         return
     names = ", ".join(file.name for file in files)
     output.say(f"Requests before an answer in {names}: {found[0].requests:,} in {len(conversations):,} conversations")
+    for why in unreadable:
+        output.say(f"Not readable, left out: {why}")
     for name in policies:
         output.show("", _work_table(name, [one for one in found if one.policy == name]))
 
 
 async def _work(
-    conversations: Sequence[Transcript], policies: Mapping[str, Policy], budgets: Sequence[int], wire: Wire
+    conversations: Sequence[Transcript],
+    policies: Mapping[str, Policy],
+    budgets: Sequence[int],
+    wire: Wire,
+    model: str | None,
 ) -> list[WorkFigures]:
     """The figures of each policy at each budget, in order, from a memory with that budget as its window."""
-    counter = tokens.counter_for(Settings.load().encoding)
+    counter = tokens.counter_for(model or Settings.load().encoding)
     answers = sum(1 for one in conversations for _ in needs(one.messages))
     found: list[WorkFigures] = []
     with output.progress() as progress:
@@ -177,6 +194,7 @@ async def _work(
                         conversations,
                         found[-1],
                         wire=wire,
+                        model=model,
                         counter=counter,
                         advance=lambda: progress.advance(bar),
                     )
@@ -233,8 +251,7 @@ def _work_table(policy: str, found: Sequence[WorkFigures]) -> Table:
         "values that calls need": lambda one: one.values,
     }
     for label, of in seen.items():
-        shares = (of(one).share for one in found)
-        table.add_row(label, *(NONE if share is None else _percent(share) for share in shares))
+        table.add_row(label, *(_share(of(one)) for one in found))
     table.add_section()
     table.add_row("tokens", *(f"{one.context.sent:,}" for one in found))
     for price in CACHED_PRICES:
@@ -242,6 +259,10 @@ def _work_table(policy: str, found: Sequence[WorkFigures]) -> Table:
         shown = (NONE if ratio is None else f"{ratio:.2f}" for ratio in ratios)
         table.add_row(f"cost / whole log's, cached at {price}", *shown)
     return table
+
+
+def _share(seen: Seen) -> str:
+    return NONE if seen.share is None else f"{_percent(seen.share)} of {seen.count:,}"
 
 
 def _numbers(text: str, option: str, minimum: int, maximum: int, example: str) -> list[int]:

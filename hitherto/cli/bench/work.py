@@ -24,21 +24,22 @@ async def measure(
     into: WorkFigures,
     *,
     wire: Wire,
+    model: str | None,
     counter: TokenCounter,
     advance: Callable[[], None] = lambda: None,
 ) -> None:
     """Add to `into` what the contexts of the transcripts show and cost, each in a scope of its own in an empty memory;
-    see `requests`. What nobody answered is left out. `counter` counts as the memory does. `advance` is called after
-    each answer."""
+    see `requests`. What nobody answered is left out. `counter` counts as the memory does for `model`. `advance` is
+    called after each answer."""
 
     def refused(request: Mapping[str, Any]) -> list[str]:
-        return refusals(request, wire=wire)
+        return refusals(request, wire=wire, model=model)
 
     for number, transcript in enumerate(transcripts):
         chat = memory.conversation(transcript.id, scope=Scope(tenant="bench", user=str(number), agent="bench"))
 
         async def ask(incoming: Sequence[Message], chat: Conversation = chat) -> Context:
-            return await chat.context(incoming, budget=into.budget, wire=wire)
+            return await chat.context(incoming, budget=into.budget, wire=wire, model=model)
 
         work = WorkCounter(transcript.messages, into, wire=wire, counter=counter, refusals=refused)
         needed = needs(transcript.messages)

@@ -25,7 +25,6 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LISTS = re.compile(rb"\s*\[\s*\[")
 _TIMES = ("at", "created_at", "timestamp")
-_UNUSED = "nothing of the file was used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +35,11 @@ class Transcript:
     messages: tuple[Message, ...]
 
 
-def load(path: Path, *, conversation: str | None = None) -> list[Transcript]:
+def load(path: Path, *, conversation: str | None = None, unreadable: list[str] | None = None) -> list[Transcript]:
     """The conversations of the file at `path`, as `parse` returns them. Raises InvalidTranscript."""
     data = read_bytes(path)
-    return parse(data, Path("standard input") if path == _STDIN else path, conversation=conversation)
+    path = Path("standard input") if path == _STDIN else path
+    return parse(data, path, conversation=conversation, unreadable=unreadable)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -51,22 +51,28 @@ def read_bytes(path: Path) -> bytes:
         raise InvalidTranscript(f"cannot read {path}: {why}") from error
 
 
-def parse(data: bytes, path: Path, *, conversation: str | None = None) -> list[Transcript]:
+def parse(
+    data: bytes, path: Path, *, conversation: str | None = None, unreadable: list[str] | None = None
+) -> list[Transcript]:
     """The conversations in a file's content, or only `conversation`: those of a LoCoMo file, named by their
     `sample_id`; of a JSON list of lists of messages, named as the file and their place in it (from 0); of JSON lines
     the only one, named as the file.
 
-    Raises InvalidTranscript, with the line if one line is wrong.
+    Raises InvalidTranscript, with the line if one line is wrong. Where `unreadable` is given, an entry of a list of
+    lists that cannot be read is left out, and why is added there.
     """
     data = without_mark(data, path)
     if _LISTS.match(data):
-        return _lists(data, path, conversation)
+        return _lists(data, path, conversation, unreadable)
     if data.lstrip()[:1] == b"[":
         samples = locomo.samples(data, path, conversation)
         return [Transcript(checked_id(sample.name, path), sample.messages) for sample in samples]
     if conversation is not None and conversation != path.stem:
         raise InvalidTranscript(f"{path} holds one conversation, {path.stem!r}; leave --conversation out")
-    return [Transcript(checked_id(path.stem, path), _lines(data, path))]
+    try:
+        return [Transcript(checked_id(path.stem, path), _lines(data, path))]
+    except InvalidTranscript as error:
+        raise _unused(error) from error
 
 
 def without_mark(data: bytes, path: Path) -> bytes:
@@ -92,7 +98,7 @@ def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _lists(data: bytes, path: Path, wanted: str | None) -> list[Transcript]:
+def _lists(data: bytes, path: Path, wanted: str | None, unreadable: list[str] | None) -> list[Transcript]:
     try:
         conversations = cast("list[object]", json.loads(data, parse_constant=_no_number))
     except (ValueError, RecursionError, InvalidMessage) as error:
@@ -104,17 +110,30 @@ def _lists(data: bytes, path: Path, wanted: str | None) -> list[Transcript]:
     for name, items in zip(names, conversations, strict=True):
         if wanted not in (None, name):
             continue
-        if not isinstance(items, list) or not items:
-            raise InvalidTranscript(f"{path}: {name} is no list of messages; each entry of the list must be one")
-        messages: list[Message] = []
-        places: list[_Place] = []
-        for number, item in enumerate(cast("list[object]", items), 1):
-            places.append(_Place(f"{path}: {name}, message {number}"))
-            with _at(places[-1]):
-                messages.append(_message(item))
-        _check_calls(messages, places)
-        found.append(Transcript(checked_id(name, path), tuple(messages)))
+        try:
+            found.append(Transcript(checked_id(name, path), _listed(items, f"{path}: {name}")))
+        except InvalidTranscript as error:
+            if unreadable is None:
+                raise _unused(error) from error
+            unreadable.append(str(error))
     return found
+
+
+def _listed(items: object, name: str) -> tuple[Message, ...]:
+    if not isinstance(items, list) or not items:
+        raise InvalidTranscript(f"{name} is no list of messages; each entry of the list must be one")
+    messages: list[Message] = []
+    places: list[_Place] = []
+    for number, item in enumerate(cast("list[object]", items), 1):
+        places.append(_Place(f"{name}, message {number}"))
+        with _at(places[-1]):
+            messages.append(_message(item))
+    _check_calls(messages, places)
+    return tuple(messages)
+
+
+def _unused(error: InvalidTranscript) -> InvalidTranscript:
+    return InvalidTranscript(f"{error}; nothing of the file was used", line=error.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +150,7 @@ def _at(place: _Place) -> Generator[None]:
     try:
         yield
     except InvalidMessage as error:
-        raise InvalidTranscript(f"{place.words}: {error}; {_UNUSED}", line=place.line) from error
+        raise InvalidTranscript(f"{place.words}: {error}", line=place.line) from error
 
 
 def message_of(line: bytes) -> Message:
@@ -183,7 +202,7 @@ def _check_calls(messages: Sequence[Message], places: Sequence[_Place]) -> None:
         except InvalidBatch as error:
             call = ", ".join(repr(call) for call in message.answers)
             raise InvalidTranscript(
-                f"{place.words}: the result of tool call {call}, but no such call waits for one before it; {_UNUSED}",
+                f"{place.words}: the result of tool call {call}, but no such call waits for one before it",
                 line=place.line,
             ) from error
 

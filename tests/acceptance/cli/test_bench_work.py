@@ -69,7 +69,7 @@ def test_people_get_a_table_for_each_policy(file: Path, wire: str) -> None:
     assert (ran.code, ran.err) == (0, ""), ran
     assert "Requests before an answer in boxes.json, boxes.json: 12 in 4 conversations" in ran.out
     assert [line.split() for line in ran.out.splitlines() if line.startswith("values that calls need")] == [
-        ["values", "that", "calls", "need", "100.0%", "100.0%"]
+        ["values", "that", "calls", "need", "100.0%", "of", "8", "100.0%", "of", "8"]
     ] * 2
 
 
@@ -85,6 +85,22 @@ def test_people_get_a_table_for_each_policy(file: Path, wire: str) -> None:
 )
 def test_wrong_usage(file: Path, words: tuple[str, ...], code: int) -> None:
     assert bench(file, *words).code == code
+
+
+def test_a_conversation_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.json"
+    path.write_text(json.dumps([TALK, [TALK[1], result(1, "empty")], TALK]))
+    ran = bench(path, "--budget", "5000", "--json")
+    assert (ran.code, ran.json["conversations"], ran.json["results"][0]["requests"]) == (0, 2, 6), ran
+    (why,) = ran.json["unreadable"]
+    assert "boxes-1, message 2: the result of tool call 'c1'" in why
+    assert "Not readable, left out: " in bench(path, "--budget", "5000").out
+
+
+def test_the_tokenizer_of_the_model_counts(file: Path) -> None:
+    openai, other = (bench(file, "--model", name, "--json").json for name in ("gpt-5", "claude-opus-5"))
+    assert openai["model"] == "gpt-5"
+    assert openai["results"][0]["tokens"] < other["results"][0]["tokens"]
 
 
 def test_a_transcript_without_answers(tmp_path: Path) -> None:
