@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hitherto.core.log.message import Payload
+from hitherto.wire.cost import compact
 
 EMPTY = "[empty message]"
 """Stands in for a message of white space, or of nothing, which Anthropic's API refuses."""
+
+_SAYS_OR_CALLS = {"message", "function_call", "custom_tool_call"}
 
 
 def chat_answer(response: Mapping[str, Any]) -> list[Payload] | None:
@@ -27,7 +30,7 @@ def responses_answer(response: Mapping[str, Any]) -> list[Payload] | None:
         return None
     items = [_filled(item) for item in cast("list[Payload]", output)]
     ended = response.get("status", "completed") in ("completed", "incomplete")
-    if ended and not any(item.get("type") == "message" or "call_id" in item for item in items):
+    if ended and not any(item.get("type") in _SAYS_OR_CALLS or "call_id" in item for item in items):
         items.append({"type": "message", "role": "assistant", "content": []})
     return items
 
@@ -85,7 +88,8 @@ class ChatStream:
         said: Payload = delta.get(call["type"]) or {}
         call["id"] = call["id"] or delta.get("id") or ""
         for name in call[call["type"]]:
-            call[call["type"]][name] += said.get(name) or ""
+            piece = said.get(name) or ""
+            call[call["type"]][name] += piece if isinstance(piece, str) else compact(piece)
 
 
 class ResponsesStream:

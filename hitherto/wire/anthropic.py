@@ -13,7 +13,7 @@ from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import EMPTY, AnthropicStream, anthropic_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import content, identifier, mapping, own, shown, text, words_of
+from hitherto.wire.fields import call_arguments, call_id, content, identifier, mapping, own, shown, text, words_of
 from hitherto.wire.neutral import (
     NO_RESULT,
     CompactionItem,
@@ -160,8 +160,8 @@ def _from_model(block: Payload, of: str) -> Part:
     inside = f"a {kind} block of {of}"
     match kind:
         case "tool_use":
-            arguments = cost.compact(mapping(block, "input", inside))
-            return ToolCall(identifier(block, "id", inside), identifier(block, "name", inside), arguments)
+            name = identifier(block, "name", inside)
+            return ToolCall(call_id(block, "id", inside), name, call_arguments(block, "input", inside))
         case "thinking":
             return Reasoning(text(block, "thinking", inside))
         case "tool_result":
@@ -232,13 +232,13 @@ def _read_image(block: Payload, of: str) -> Shown:
 
 
 def _read_result(block: Payload, of: str) -> ToolResult:
-    call_id = identifier(block, "tool_use_id", of)
+    call = call_id(block, "tool_use_id", of)
     if block.get("content") in (None, []):
         parts: tuple[Shown, ...] = ()
     else:
         value = content(block, of)
         parts = (Text(value),) if isinstance(value, str) else tuple(_shown(inner, of) for inner in value)
-    return ToolResult(call_id, parts, is_error=block.get("is_error") is True)
+    return ToolResult(call, parts, is_error=block.get("is_error") is True)
 
 
 def _written(exchange: Exchange) -> list[Payload]:

@@ -13,7 +13,18 @@ from hitherto.wire import breakpoints
 from hitherto.wire.answers import ChatStream, chat_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import content, identifier, mapping, objects, own, shown, text, words_of
+from hitherto.wire.fields import (
+    call_arguments,
+    call_id,
+    content,
+    identifier,
+    mapping,
+    objects,
+    own,
+    shown,
+    text,
+    words_of,
+)
 from hitherto.wire.neutral import (
     NO_RESULT,
     File,
@@ -139,7 +150,7 @@ def _said(item: Payload) -> NeutralMessage:
         case "assistant":
             return NeutralMessage(Role.ASSISTANT, _assistant(item, of), _name(item))
         case "tool":
-            return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, "tool_call_id", of), _parts(item, of)),))
+            return NeutralMessage(Role.TOOL, (ToolResult(call_id(item, "tool_call_id", of), _parts(item, of)),))
         case "function":
             answer = () if item.get("content") is None else _parts(item, of)
             return NeutralMessage(Role.TOOL, (ToolResult(_legacy(item, of), answer),))
@@ -170,9 +181,8 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
         parts += (_read_call(call) for call in objects(item, "tool_calls", of))
     if item.get("function_call") is not None:
         call = mapping(item, "function_call", of)
-        parts.append(
-            ToolCall(_legacy(call, "a function_call"), call["name"], text(call, "arguments", "a function_call"))
-        )
+        given = call_arguments(call, "arguments", "a function_call")
+        parts.append(ToolCall(_legacy(call, "a function_call"), call["name"], given))
     if not parts and "content" in item:
         return (Text(""),)  # a model that said nothing
     if not parts:
@@ -187,12 +197,12 @@ def _legacy(item: Payload, of: str) -> str:
 
 def _read_call(call: Payload) -> ToolCall:
     of = "a tool call"
-    call_id = identifier(call, "id", of)
+    own_id = call_id(call, "id", of)
     if call.get("type") == "custom":
         custom = mapping(call, "custom", of)
-        return ToolCall(call_id, identifier(custom, "name", of), text(custom, "input", of), custom=True)
+        return ToolCall(own_id, identifier(custom, "name", of), text(custom, "input", of), custom=True)
     function = mapping(call, "function", of)
-    return ToolCall(call_id, identifier(function, "name", of), text(function, "arguments", of))
+    return ToolCall(own_id, identifier(function, "name", of), call_arguments(function, "arguments", of))
 
 
 def _parts(item: Payload, of: str) -> tuple[Shown, ...]:
@@ -248,7 +258,7 @@ def _calls(item: Payload) -> list[str]:
     """The ids of the calls in an assistant's message."""
     legacy = item.get("function_call")
     made = [_legacy(legacy, "a function_call")] if legacy else []
-    return [*made, *(call["id"] for call in item.get("tool_calls") or ())]
+    return [*made, *(call.get("id") or "" for call in item.get("tool_calls") or ())]
 
 
 def _written(exchange: Exchange) -> list[Payload]:

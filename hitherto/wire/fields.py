@@ -20,6 +20,7 @@ from hitherto.core.log.message import (
 )
 from hitherto.core.scope import LONGEST_NAME
 from hitherto.errors import InvalidMessage
+from hitherto.wire.cost import compact
 
 WIDTH = 80
 """The most characters of a value that an error shows."""
@@ -73,6 +74,18 @@ def identifier(item: Payload, key: str, of: str) -> str:
     if storable(value) != value:
         raise InvalidMessage(f"{of} has {_found(item, key)} with NUL or a lone surrogate in it; give it a plain one")
     return value
+
+
+def call_id(item: Payload, key: str, of: str) -> str:
+    """The id of a call at `key`, "" where there is none: some servers send none."""
+    return "" if item.get(key) in (None, "") else identifier(item, key, of)
+
+
+def call_arguments(item: Payload, key: str, of: str) -> str:
+    """A call's arguments at `key` as text. Some servers send an object where its text is due, or the other way around,
+    and nothing for none."""
+    value = item.get(key)
+    return text(item, key, of) if isinstance(value, str) else compact({} if value is None else mapping(item, key, of))
 
 
 def mapping(item: Payload, key: str, of: str) -> Payload:

@@ -13,7 +13,7 @@ from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import ResponsesStream, responses_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import content, identifier, objects, own, shown, text, words_of
+from hitherto.wire.fields import call_arguments, call_id, content, identifier, objects, own, shown, text, words_of
 from hitherto.wire.neutral import (
     NO_RESULT,
     NO_SCREENSHOT,
@@ -120,8 +120,8 @@ def _said(item: Payload) -> NeutralMessage:
             return _message(item)
         case "function_call" | "custom_tool_call":
             custom = kind == "custom_tool_call"
-            written = text(item, "input" if custom else "arguments", of)
-            call = ToolCall(identifier(item, "call_id", of), identifier(item, "name", of), written, custom)
+            written = text(item, "input", of) if custom else call_arguments(item, "arguments", of)
+            call = ToolCall(call_id(item, "call_id", of), identifier(item, "name", of), written, custom)
             return NeutralMessage(Role.ASSISTANT, (call,))
         case "function_call_output" | "custom_tool_call_output":
             return _answer(item, of)
@@ -155,7 +155,7 @@ def _answer(item: Payload, of: str) -> NeutralMessage:
     parts = _parts(content(item, of, "output"), of)
     if item["type"] == "function_call_output" and item.get("call_id") is None and item.get("name") is not None:
         return NeutralMessage(Role.TOOL, parts)
-    return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, "call_id", of), parts),))
+    return NeutralMessage(Role.TOOL, (ToolResult(call_id(item, "call_id", of), parts),))
 
 
 def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
@@ -239,12 +239,13 @@ def _written(exchange: Exchange) -> list[Payload]:
     for message in exchange.speakers:
         if message.wire == RESPONSES:
             written = [message.payload]
+            types |= dict.fromkeys(message.calls, str(message.payload.get("type")))
         else:
             says = converted(message)
             record = record_of(says)
             (after if types else items).extend([{"role": "user", "content": record}] if record else ())
             written = _items(says)
-        types |= {item["call_id"]: item["type"] for item in written if "call_id" in item}
+            types |= {item["call_id"]: item["type"] for item in written if "call_id" in item}
         items += written
     for message in exchange.results:
         if message.wire == RESPONSES:

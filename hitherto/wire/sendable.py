@@ -16,6 +16,7 @@ from typing import Final, TypeVar, cast
 from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, too_deep
 from hitherto.wire.answers import EMPTY
 from hitherto.wire.cost import compact
+from hitherto.wire.fields import call_arguments
 from hitherto.wire.sealed import kind_of, leading_on
 
 Used = dict[tuple[str, str], int]
@@ -23,6 +24,11 @@ Used = dict[tuple[str, str], int]
 
 _LONGEST_ID: Final = {CHAT: 40, RESPONSES: 64}
 """Characters of a call's id, by the errors of OpenAI ("string too long"). Anthropic has no bound."""
+
+_NO_ID: Final = "call_without_id"
+"""The id that is sent for a call without one."""
+
+_NAMELESS: Final = ("call", "")
 
 _LONGEST_TOOL: Final = {CHAT: 64, RESPONSES: 128, ANTHROPIC: 200}
 _LONGEST_SPEAKER: Final = 64
@@ -37,14 +43,10 @@ _BEGINS: Final = {
 }
 """How the ids of Responses' items begin."""
 
-_WITHOUT_NULLS: Final = {
-    "message",
-    "reasoning",
-    "function_call",
-    "custom_tool_call",
-    "function_call_output",
-    "custom_tool_call_output",
-}
+_FUNCTIONS: Final = {"function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output"}
+"""Responses' items about calls of functions and custom tools."""
+
+_WITHOUT_NULLS: Final = {"message", "reasoning", *_FUNCTIONS}
 """Responses' items of which no field must be there as null, but for `call_id`."""
 
 _PLAIN: Final = {"role", "content"}
@@ -82,18 +84,18 @@ def sendable(items: Sequence[Payload], wire: str, *, halves: bool, framework: bo
 def distinct(items: list[Payload], used: Used, wire: str, *, framework: bool) -> list[Payload]:
     """The same items with ids that are not in `used`, which gets those of these items: some models use the ids of calls
     again in later turns, and APIs want each once in a request. A second `call_0` becomes `call_0_2`, in its result too.
-    A second item of Responses gets a number too, or if it is reasoning, which the API knows by its id, none. The same
-    list, where nothing changes."""
+    A call without an id gets one. A second item of Responses gets a number too, or if it is reasoning, which the API
+    knows by its id, none. The same list, where nothing changes."""
     given = [one for item in items if not _is_plain(item) for one in _given(item, wire, framework=framework)]
     if not given:
         return items
-    if used.keys().isdisjoint(given) and len({*given}) == len(given):
+    if _NAMELESS not in given and used.keys().isdisjoint(given) and len({*given}) == len(given):
         used.update(dict.fromkeys(given, 1))
         return items
     now: dict[str, str] = {}
 
     def call(name: str) -> str:
-        now[name] = _unused("call", name, _LONGEST_ID.get(wire), used)
+        now[name] = _unused("call", name or _NO_ID, _LONGEST_ID.get(wire), used)
         return now[name]
 
     def named(item: Payload) -> Payload:
@@ -117,15 +119,15 @@ def is_plain_message(item: Payload, wire: str) -> bool:
     content = item.get("content")
     if item.keys() != _PLAIN or not isinstance(content, str) or not content or content.isspace():
         return False
-    return wire != ANTHROPIC or (item["role"] != "system" and not _TAG.search(content))
+    return item["role"] != "tool" and (wire != ANTHROPIC or (item["role"] != "system" and not _TAG.search(content)))
 
 
 def _is_plain_result(item: Payload) -> bool:
     """Whether it is a text for a call with a short id, as OpenAI's formats have it."""
     keys = item.keys()
     if keys == _CHAT_RESULT:
-        return isinstance(item["content"], str) and len(item["tool_call_id"]) <= _LONGEST_ID[CHAT]
-    return keys == _RESPONSES_RESULT and isinstance(item["call_id"], str) and len(item["call_id"]) <= _LONGEST_ID[CHAT]
+        return isinstance(item["content"], str) and 0 < len(item["tool_call_id"] or "") <= _LONGEST_ID[CHAT]
+    return keys == _RESPONSES_RESULT and 0 < len(item["call_id"] or "") <= _LONGEST_ID[CHAT]
 
 
 def _unused(kind: str, name: str, most: int | None, used: Used) -> str:
@@ -142,6 +144,7 @@ def _unused(kind: str, name: str, most: int | None, used: Used) -> str:
 def safe_id(call: str, wire: str) -> str:
     """A call's id as the API takes it: always the same for an id, and another for another. Anthropic allows few
     characters; others become `_hex_`."""
+    call = call or _NO_ID
     if wire == ANTHROPIC:
         return re.sub("[^a-zA-Z0-9_-]", lambda found: f"_{ord(found[0]):x}_", call)
     most = _LONGEST_ID[wire]
@@ -198,21 +201,21 @@ def _given(item: Payload, wire: str, *, framework: bool) -> list[tuple[str, str]
     """The ids that an item gives to its calls and to itself."""
     match wire:
         case "openai.chat":
-            return [("call", one["id"]) for one in item.get("tool_calls") or ()]
+            return [("call", one.get("id") or "") for one in item.get("tool_calls") or ()]
         case "anthropic":
             content = item["content"]
             blocks = cast("list[Payload]", content) if isinstance(content, list) else ()
-            return [("call", block["id"]) for block in blocks if block["type"] == "tool_use"]
+            return [("call", block.get("id") or "") for block in blocks if block["type"] == "tool_use"]
         case _:
             kind = kind_of(item)
-            call = not kind.endswith("_output") and isinstance(item.get("call_id"), str)
+            call = None if kind.endswith("_output") else _call_id(item)
             named = (
                 not framework
                 and _call_key(item) != "id"
                 and kind != "item_reference"
                 and isinstance(item.get("id"), str)
             )
-            return [*([("call", item["call_id"])] if call else ()), *([("item", item["id"])] if named else ())]
+            return [*([] if call is None else [("call", call)]), *([("item", item["id"])] if named else ())]
 
 
 def _call_key(item: Payload) -> str:
@@ -220,19 +223,27 @@ def _call_key(item: Payload) -> str:
     return "id" if item.get("type") == "local_shell_call_output" and item.get("call_id") is None else "call_id"
 
 
+def _call_id(item: Payload) -> str | None:
+    """The id of the call that an item of Responses makes or answers, "" where it has none; None if it is about no
+    call."""
+    own, kind = item.get(_call_key(item)), kind_of(item)
+    tools_own = kind == "function_call_output" and item.get("name") is not None
+    return own if isinstance(own, str) else "" if kind in _FUNCTIONS and not tools_own else None
+
+
 def _with_calls(item: Payload, wire: str, call: _Rename, answered: _Rename) -> Payload:
     """The item with other ids of the calls that it makes, and of those that it answers."""
     match wire:
         case "openai.chat" if item.get("tool_calls"):
-            return {**item, "tool_calls": [{**one, "id": call(one["id"])} for one in item["tool_calls"]]}
+            return {**item, "tool_calls": [{**one, "id": call(one.get("id") or "")} for one in item["tool_calls"]]}
         case "openai.chat" if item.get("role") == "tool":
-            return {**item, "tool_call_id": answered(item["tool_call_id"])}
+            return {**item, "tool_call_id": answered(item.get("tool_call_id") or "")}
         case "anthropic" if isinstance(item["content"], list):
             blocks = cast("list[Payload]", item["content"])
             return {**item, "content": [_with_call(one, call, answered) for one in blocks]}
-        case "openai.responses" if isinstance(item.get(key := _call_key(item)), str):
+        case "openai.responses" if (own := _call_id(item)) is not None:
             rename = answered if kind_of(item).endswith("_output") else call
-            return {**item, key: rename(item[key])}
+            return {**item, _call_key(item): rename(own)}
         case _:
             return item
 
@@ -240,9 +251,9 @@ def _with_calls(item: Payload, wire: str, call: _Rename, answered: _Rename) -> P
 def _with_call(block: Payload, call: _Rename, answered: _Rename) -> Payload:
     match block["type"]:
         case "tool_use":
-            return {**block, "id": call(block["id"])}
+            return {**block, "id": call(block.get("id") or "")}
         case "tool_result":
-            return {**block, "tool_use_id": answered(block["tool_use_id"])}
+            return {**block, "tool_use_id": answered(block.get("tool_use_id") or "")}
         case _:
             return block
 
@@ -260,7 +271,7 @@ def _chat(item: Payload) -> Payload | None:
     if found.get("name") in ("", None):
         found.pop("name", None)
     if found.get("role") == "tool":
-        found["tool_call_id"] = safe_id(found["tool_call_id"], CHAT)
+        found["tool_call_id"] = safe_id(found.get("tool_call_id") or "", CHAT)
     return _chat_answer(found) if found.get("role") == "assistant" else found
 
 
@@ -281,7 +292,7 @@ def _chat_answer(item: Payload) -> Payload | None:
 
 
 def _chat_call(call: Payload) -> Payload:
-    found: Payload = {"type": "function", **call, "id": safe_id(call["id"], CHAT)}
+    found: Payload = {"type": "function", **call, "id": safe_id(call.get("id") or "", CHAT)}
     found.pop("index", None)  # of a stream
     if found["type"] == "custom":
         found["custom"] = {**found["custom"], "name": _tool(found["custom"]["name"], CHAT)}
@@ -291,7 +302,11 @@ def _chat_call(call: Payload) -> Payload:
 
 
 def _function(call: Payload) -> Payload:
-    found = {**call, "name": _tool(call["name"], CHAT), "arguments": _json_object(call["arguments"])}
+    found = {
+        **call,
+        "name": _tool(call["name"], CHAT),
+        "arguments": _json_object(call_arguments(call, "arguments", "a call")),
+    }
     found.pop("parsed_arguments", None)
     return found
 
@@ -318,14 +333,16 @@ def _responses_shape(item: Payload) -> Payload | None:
     """What is mended for a framework too."""
     kind = kind_of(item)
     found: Payload = dict(item)
-    if isinstance(call := found.get(key := _call_key(found)), str):
+    if (call := _call_id(found)) is not None:
         # The result of a local shell has the call's id for its own, of which the API takes fewer characters.
-        found[key] = safe_id(safe_id(call, ANTHROPIC) if kind.startswith("local_shell") else call, RESPONSES)
+        found[_call_key(found)] = safe_id(
+            safe_id(call, ANTHROPIC) if kind.startswith("local_shell") else call, RESPONSES
+        )
     match kind:
         case "function_call" | "custom_tool_call":
             found["name"] = _tool(item["name"], RESPONSES)
             if kind == "function_call":
-                found["arguments"] = _json_object(item["arguments"])
+                found["arguments"] = _json_object(call_arguments(item, "arguments", "a call"))
         case "message":
             return _responses_message(found)
         case _:
@@ -404,9 +421,11 @@ def _block(block: Payload) -> Payload:
             if isinstance(cited := block.get("citations"), list):
                 found["citations"] = [_without(one, "file_id") for one in cast("list[Payload]", cited)]
         case "tool_use":
-            found |= {"id": safe_id(block["id"], ANTHROPIC), "name": _tool(block["name"], ANTHROPIC)}
+            found |= {"id": safe_id(block.get("id") or "", ANTHROPIC), "name": _tool(block["name"], ANTHROPIC)}
+            if not isinstance(block.get("input"), dict):
+                found["input"] = arguments_of(call_arguments(block, "input", "a call"))
         case "tool_result":
-            found["tool_use_id"] = safe_id(block["tool_use_id"], ANTHROPIC)
+            found["tool_use_id"] = safe_id(block.get("tool_use_id") or "", ANTHROPIC)
             if isinstance(content := block.get("content"), list):
                 found["content"] = _without_empty(cast("list[Payload]", content), str.strip)
             if not found.get("content") and block.get("is_error"):

@@ -26,6 +26,7 @@ IDS: list[Callable[[str], str]] = [
     lambda call: f"functions.search:{call[5:]}",
     lambda call: f"{call} é",
     lambda call: f"{call}_{'x' * 2_000}",
+    lambda _: "",
 ]
 """What becomes of "call_7"."""
 KINDS = {
@@ -41,10 +42,10 @@ OPENINGS: list[list[Payload]] = [
 
 @st.composite
 def odd_logs(draw: st.DrawFn, *wires: str, turns: int = 6) -> list[Message]:
-    """A log of `conversations`, with ids that are used again, long or of any characters, arguments that are no object,
-    empty texts, names of any characters, halves of characters, fields of answers, answers that say nothing, calls of
-    functions as chat once had them, and items of any kind twice. Some begin with the assistant or with three system
-    messages, and a few have nothing else."""
+    """A log of `conversations`, with ids that are used again, long, of any characters or empty, arguments that are no
+    object or one where a text is due, empty texts, names of any characters, halves of characters, fields of answers,
+    answers that say nothing, calls of functions as chat once had them, and items of any kind twice. Some begin with the
+    assistant or with three system messages, and a few have nothing else."""
     opening = draw(st.sampled_from([[], [], *OPENINGS]))
     found = [codec(CHAT).read(item) for item in opening]
     if opening and draw(st.integers(0, 7)) == 0:
@@ -110,7 +111,7 @@ def _odd_chat(draw: st.DrawFn, item: Payload) -> list[Payload]:
         call["index"] = 0
         if call["type"] == "function":
             call["function"] |= {"name": draw(st.sampled_from(NAMES)), "parsed_arguments": None}
-            call["function"]["arguments"] = draw(st.sampled_from(ODD_ARGUMENTS))
+            call["function"]["arguments"] = draw(st.sampled_from([*ODD_ARGUMENTS, {"a": 1}, None]))
     if item["role"] == "user" and draw(st.booleans()):
         item["name"] = draw(st.sampled_from(["", "Anna Maria", "a" * 80]))
     if item["role"] == "assistant":
@@ -127,7 +128,7 @@ def _odd_responses(draw: st.DrawFn, item: Payload) -> list[Payload]:
     match item.get("type", "message"):
         case "function_call":
             item |= {"id": draw(st.sampled_from(["fc_1", "call_1", "__fake_id__"])), "parsed_arguments": {}}
-            item |= {"name": draw(st.sampled_from(NAMES)), "arguments": draw(st.sampled_from(ODD_ARGUMENTS))}
+            item |= {"name": draw(st.sampled_from(NAMES)), "arguments": draw(st.sampled_from([*ODD_ARGUMENTS, {}]))}
         case "reasoning":
             item |= {"status": None, "content": None}
         case "message" if item["role"] == "assistant":
@@ -154,6 +155,7 @@ def _odd_anthropic(draw: st.DrawFn, item: Payload) -> list[Payload]:
         match block["type"]:
             case "tool_use":
                 block["name"] = draw(st.sampled_from(NAMES))
+                block["input"] = draw(st.sampled_from([block["input"], *ODD_ARGUMENTS]))
             case "tool_result":
                 block.update(draw(st.sampled_from([{}, {"content": [empty]}, {"content": "", "is_error": True}])))
             case "thinking":

@@ -163,6 +163,43 @@ def test_arguments_are_an_object(wire: Wire, given: str) -> None:
     assert not object_given or written["arguments"] == given
 
 
+BARE: list[tuple[Wire, list[Item]]] = [
+    (
+        CHAT,
+        [
+            {"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": {"a": 1}}}]},
+            {"role": "tool", "content": "found"},
+        ],
+    ),
+    (
+        RESPONSES,
+        [
+            {"type": "function_call", "name": "find", "arguments": {"a": 1}},
+            {"type": "function_call_output", "output": "found"},
+        ],
+    ),
+    (
+        ANTHROPIC,
+        [
+            said({"type": "tool_use", "id": None, "name": "find", "input": '{"a": 1}'}),
+            said({"type": "tool_result", "tool_use_id": "", "content": "found"}, role="user"),
+        ],
+    ),
+]
+"""A call without an id, its arguments in the form of another API, and its result."""
+
+
+@pytest.mark.parametrize("to", [CHAT, RESPONSES, ANTHROPIC])
+@pytest.mark.parametrize(("wire", "items"), BARE)
+def test_a_call_without_an_id_and_arguments_in_another_form(wire: Wire, items: list[Item], to: Wire) -> None:
+    logged = [codec(wire).read(item) for item in items]
+    assert [one.payload for one in logged] == items
+    used: dict[tuple[str, str], int] = {}
+    sent = [one for _ in range(2) for one in codec(to).distinct(codec(to).sendable(codec(to).write(logged)), used)]
+    assert refusals(request(to, sent), wire=to) == []
+    assert json.dumps(sent).replace("\\", "").count('{"a":') == 2
+
+
 @pytest.mark.parametrize("wire", [CHAT, RESPONSES, ANTHROPIC])
 @pytest.mark.parametrize("id", [LONG, "call_" + "y" * 100, "functions.find:0", "a b", "é"])
 def test_ids_and_names_are_what_the_api_takes(wire: Wire, id: str) -> None:

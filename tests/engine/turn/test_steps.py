@@ -181,6 +181,21 @@ async def test_two_calls_with_one_id(chat: Conversation, wire: Wire, answer: Any
 
 
 @pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
+async def test_calls_without_an_id_and_arguments_in_another_form(chat: Conversation, wire: Wire, answer: Any) -> None:
+    bare = json.dumps(answer).replace('"call_id": "c", ', "").replace('"id": "c"', '"id": null')
+    bare = bare.replace('"input": {}', '"input": "{}"').replace('"arguments": "{}"', '"arguments": {}')
+    async with chat.turn("Is it?", wire=wire) as turn:
+        await turn.add(json.loads(bare))
+        assert [(one.name, one.arguments) for one in turn.calls] == [("f", "{}"), ("g", "{}")]
+        for one in turn.calls:
+            await turn.add(tool_result(one.id, f"found by {one.name}"))
+        assert refusals(turn.request, wire=wire) == []
+        assert "no result yet" not in json.dumps(turn.request)
+        await turn.add("It is.")
+
+
+
+@pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
 async def test_a_result_stays_though_the_block_fails_before_the_others(
     chat: Conversation, wire: Wire, answer: Any
 ) -> None:
