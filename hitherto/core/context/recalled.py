@@ -94,7 +94,7 @@ class RecalledPiece:
     def takes(self, room: int, count: Callable[[str], int]) -> int | None:
         """The tokens of its line; None if they are more than `room`. Takes time that goes by the room, not by the
         length of the text."""
-        if len(self.text) > _LONG * room:
+        if sum(end - start for start, end in self.characters or [(0, len(self.text))]) > _LONG * room:
             return None
         tokens = count(self.line)
         return tokens if tokens <= room else None

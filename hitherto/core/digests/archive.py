@@ -14,6 +14,7 @@ from hitherto.core.digests.lists import listed, listed_values
 from hitherto.core.digests.prompts import ArchiveTask
 from hitherto.core.documents import CONVERSATION, NewDocument, Passage, fingerprint_of, namespace_of
 from hitherto.core.log.message import Logged, storable
+from hitherto.core.plain_text import without_data
 from hitherto.core.prompt import Prompt, PromptLine, json_line, prompt_lines
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidModelAnswer
@@ -225,7 +226,8 @@ def archive_task(
     room = input_limit - _OVERHEAD - 2 * limit - 2 * count(digest)
     shown: list[PromptLine] = []
     for one in reversed(excerpt.messages):
-        text, size = one.message.text, 2 * count(one.message.text) + _PER_LINE
+        text = without_data(one.message.text)
+        size = 2 * count(text) + _PER_LINE
         if size > room:
             text = text[: len(text) * max(room - _PER_LINE, 0) // size] if not shown else ""
         if text:

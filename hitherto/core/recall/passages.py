@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitherto.core.documents import passages
+from hitherto.core.plain_text import beside_data
 
 LENGTH = 800
 """The most characters of a passage: about 120 words of English. Cuts at seams leave 80 on average."""
@@ -18,15 +19,21 @@ CharRange = tuple[int, int]
 
 
 def passage_ranges(text: str) -> tuple[CharRange, ...]:
-    """The passages of a text in their order, at least one. They do not overlap; what lies between them is blank. Takes
-    time linear in the length of the text."""
+    """The passages of a text in their order, at least one, the first from 0 on. They do not overlap; what lies between
+    them is blank or data. Takes time linear in the length of the text."""
     if len(text) <= LENGTH:
         return ((0, len(text)),)
-    cut = passages(text[:CUT], limit=LENGTH, overlap=0, count=len, markdown=True)
-    found = [(one.start, one.start + len(one.text)) for one in cut] or [(0, len(text))]
-    found[0] = 0, found[0][1]
-    if len(text) > CUT:
-        found[-1] = found[-1][0], len(text)
+    found: list[CharRange] = []
+    room = CUT
+    for start, end in beside_data(text):
+        cut = passages(text[start : min(end, start + room)], limit=LENGTH, overlap=0, count=len, markdown=True)
+        found += [(start + one.start, start + one.start + len(one.text)) for one in cut]
+        if start == 0:
+            found[:1] = [(0, found[0][1] if found else 0)]
+        room -= max(end - start, LENGTH)
+        if room <= 0:
+            found[-1] = found[-1][0], len(text)
+            break
     return tuple(found)
 
 

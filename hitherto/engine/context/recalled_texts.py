@@ -16,6 +16,7 @@ from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.ranges import Ranges, joined
 from hitherto.core.log.speaker import speaker_label, speaker_of
+from hitherto.core.plain_text import beside_data, without_data
 from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import TEXT
@@ -86,7 +87,8 @@ class GroupReader:
 
 
 async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: RecallReason) -> RecalledPiece | None:
-    """A hit as a context shows it; for a tool message, its whole group. None if it no longer exists."""
+    """A hit as a context shows it; for a tool message, its whole group. None if it no longer exists, or is
+    nothing but data."""
     if _in_group(hit):
         assert hit.conversation is not None, "a message has its conversation"
         assert hit.start is not None, "and its place there"
@@ -94,7 +96,7 @@ async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: Re
         if not whole:
             return None
         found = _of_messages(handle, whole, hit, why)
-        return replace(found, here=_here(handle, found), passages=_passages_in(whole, hit))
+        return _shown(handle, replace(found, passages=_passages_in(whole, hit)))
     found = RecalledPiece(
         why=why,
         kind=hit.kind,
@@ -112,7 +114,14 @@ async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: Re
         speaker=speaker_label(hit.role or "", hit.author),
         passages=hit.passages,
     )
-    return replace(found, here=_here(handle, found))
+    return _shown(handle, found)
+
+
+def _shown(handle: Handle, found: RecalledPiece) -> RecalledPiece | None:
+    """The piece as the context shows it, without data; None if it is nothing else."""
+    ranges = [*beside_data(found.text)]
+    shown = tuple(one for one in ranges if one[0] < one[1]) if len(ranges) > 1 else ()
+    return replace(found, here=_here(handle, found), characters=shown) if shown or len(ranges) == 1 else None
 
 
 def _here(handle: Handle, one: RecalledPiece) -> bool:
@@ -143,7 +152,7 @@ def _text_of(one: Logged) -> str:
     """The text of a message; of a long result that is JSON, what later calls may name."""
     text = one.message.text
     json = bool(one.message.answers) and text.lstrip()[:1] in ("{", "[") and len(text) > _RESULT
-    return key_values(text, _RESULT) if json else text
+    return key_values(without_data(text), _RESULT) if json else text
 
 
 def _in_group(hit: Hit) -> bool:

@@ -27,6 +27,7 @@ from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
 from hitherto.core.log.message import RESPONSES, size_of
+from hitherto.core.plain_text import without_data
 from hitherto.core.policy.parts import Chunk, Summarize
 from hitherto.core.policy.policy import Stage
 from hitherto.core.policy.view import layout_of
@@ -182,7 +183,7 @@ class DigestMaker:
         making = digest(
             base=work.base if isinstance(action, Summarize) else (),
             lines=[
-                PromptLine(one.seq, one.message.role.value, one.message.text, one.said_at.date())
+                PromptLine(one.seq, one.message.role.value, without_data(one.message.text), one.said_at.date())
                 for one in work.messages
             ],
             start=work.digest.start,

@@ -14,6 +14,7 @@ from typing import Any
 
 from hitherto.aside import aside
 from hitherto.core.ledger import ModelCall, Purpose
+from hitherto.core.plain_text import without_data
 from hitherto.core.recall import rank
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.index import SearchData, Source
@@ -213,7 +214,7 @@ class Recaller:
         filter of the same scope, but not one that names conversations or times where this one names none. Where the
         scope is large, this takes its `turn` first, which is to be held as long as the result: through the calls of the
         embedder and the reranker too, which have their own times."""
-        question = question[:_LONGEST].strip()
+        question = without_data(question)[:_LONGEST].strip()
         terms = question_terms(question, today=today)
         spaces = self._embedding.spaces if question else ()
         search_data = await self._search_data(criteria, terms, spaces, turn)
@@ -346,7 +347,7 @@ class Recaller:
 
         async def ask() -> RerankResult:
             async with asyncio.timeout(self._services.settings.reranker_timeout):
-                return await reranker.rerank(loaded.question, [hit.text for hit in first])
+                return await reranker.rerank(loaded.question, [without_data(hit.text) for hit in first])
 
         try:
             what = CallContext(model=reranker.name, purpose=Purpose.RERANK, tenant=tenant, user=user)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.recall.passages import CUT, LENGTH, passage_ranges
+from hitherto.core.recall.passages import CUT, LENGTH, excerpt, passage_ranges
 
 LINES = ["# A heading", "- a point of a list", "```python\nprint(1)\n```", "A sentence. One more!", "", "  ", "x" * 900]
 
@@ -35,4 +35,23 @@ def test_a_very_long_text_has_few_passages_and_the_last_has_the_rest() -> None:
     ranges = passage_ranges(text)
     assert len(ranges) <= 2 * CUT / LENGTH
     assert ranges[-1][1] == len(text)
-    assert len(passage_ranges("x" * 3 * CUT)) <= 2 * CUT / LENGTH
+    assert len(passage_ranges("語" * 3 * CUT)) <= 2 * CUT / LENGTH
+
+
+DATA = "data:image/png;base64,", "iVBORw0KGgo+/" * 15_000
+
+
+@given(words=st.lists(st.sampled_from(["", "What is this?", *LINES[:4], "A sentence. " * 90]), min_size=1, max_size=60))
+def test_data_in_a_text_is_in_no_passage(words: list[str]) -> None:
+    text = f" {DATA[0]}{DATA[1]} ".join(words)
+    ranges = passage_ranges(text)
+    shown = excerpt(text, ranges)
+    assert ranges[0][0] == 0
+    assert len(ranges) <= 3 * CUT / LENGTH
+    if len(words) < CUT // LENGTH // 2:
+        assert DATA[1][:1_000] not in shown
+        assert [one for one in shown.split() if one != "…"] == text.replace(DATA[1], "").split()
+
+
+def test_data_alone_is_one_passage_without_a_word() -> None:
+    assert passage_ranges(DATA[1]) == ((0, 0),)

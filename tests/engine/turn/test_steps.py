@@ -194,7 +194,6 @@ async def test_calls_without_an_id_and_arguments_in_another_form(chat: Conversat
         await turn.add("It is.")
 
 
-
 @pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
 async def test_a_result_stays_though_the_block_fails_before_the_others(
     chat: Conversation, wire: Wire, answer: Any
