@@ -20,13 +20,13 @@ from uuid import UUID
 from pydantic import (
     AllowInfNan,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
     Strict,
     Tag,
     TypeAdapter,
+    ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
@@ -44,6 +44,16 @@ _LISTS = (Iterable, Sequence, Collection)
 _TIME = re.compile(r"\d{4}-|-?P")
 
 
+def _read_time(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    """A number would be read as a time too, and the other way round."""
+    try:
+        if isinstance(value, datetime | date | timedelta) or (isinstance(value, str) and _TIME.match(value)):
+            return read(value)
+    except ValidationError:
+        pass
+    raise ValueError("give a time as ISO 8601 has it, such as 2026-05-08T13:30:00Z, or PT15M for how long")
+
+
 class MessageInput(BaseModel):
     """A message with more than its item: the format of the item, metadata that no model is shown, when it expires, and
     when it was said."""
@@ -53,8 +63,8 @@ class MessageInput(BaseModel):
     item: dict[str, Any] = Field(description="A message as its API has it.")
     wire: Wire | None = Field(None, description="The format of the item; without it, its shape tells.")
     metadata: dict[str, Any] = Field(default_factory=dict)
-    expires_at: datetime | None = None
-    said_at: datetime | None = None
+    expires_at: Annotated[datetime, WrapValidator(_read_time)] | None = None
+    said_at: Annotated[datetime, WrapValidator(_read_time)] | None = None
 
 
 def _shape_of(value: object) -> str:
@@ -68,13 +78,6 @@ MessageOrItem = Annotated[
 
 _OBJECTS: dict[object, Any] = {Message: MessageOrItem, Policy: dict[str, Any], Digest: None, Span: None}
 """Types of parameters for which JSON has another form, or none beside the others that the parameter has."""
-
-
-def _text_of_time(value: object) -> object:
-    """A number would be read as a time too, and the other way round."""
-    if not isinstance(value, str) or not _TIME.match(value):
-        raise ValueError("give a time as ISO 8601 has it")
-    return value
 
 
 def json_list_type(hint: Any) -> Any:
@@ -92,7 +95,7 @@ def json_type(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a ca
     if hint in _OBJECTS:
         return _OBJECTS[hint]
     if hint in (datetime, date, timedelta):
-        return Annotated[hint, BeforeValidator(_text_of_time)]
+        return Annotated[hint, WrapValidator(_read_time)]
     if strict and hint in (int, float, bool):
         return (
             Annotated[hint, Strict(), AllowInfNan(allow_inf_nan=False)] if hint is float else Annotated[hint, Strict()]

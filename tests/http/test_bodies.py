@@ -247,6 +247,17 @@ class TestNotWhatItSays:
             found = await service.post(HERE, headers=JSON, content=body)
             assert found.status_code in (400, 422), body
 
+    @pytest.mark.parametrize(
+        "time",
+        ["2016-12-31T23:59:60Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01T00:00:00+25:00", 7],
+    )
+    async def test_times_that_no_message_can_have(self, service: httpx.AsyncClient, time: object) -> None:
+        for field in ("said_at", "expires_at"):
+            message = {"item": {"role": "user", "content": "x"}, field: time}
+            found = await service.post(HERE, headers=JSON, json={"messages": [message]})
+            assert found.status_code == 422, found.text
+            assert "give a time" in found.text
+
     async def test_what_json_does_not_have(self, service: httpx.AsyncClient) -> None:
         for number in ("NaN", "Infinity", "-Infinity", "1e999"):
             for body in (

@@ -18,8 +18,12 @@ def zone_named(name: str) -> tzinfo:
 
 
 def in_zone(at: datetime, zone: tzinfo) -> datetime:
-    """The time in its own zone, or in `zone` if its own is UTC, in which clocks of computers tell time."""
-    return at if at.utcoffset() else at.astimezone(zone)
+    """The time in its own zone, or in `zone` if its own is UTC, in which clocks of computers tell time. On the
+    calendar's first and last days, which may not be there in `zone`, it stays as it is."""
+    try:
+        return at if at.utcoffset() else at.astimezone(zone)
+    except OverflowError:
+        return at
 
 
 def offset_of(at: datetime | None) -> int | None:

@@ -142,9 +142,13 @@ def test_every_maker_takes_a_time() -> None:
     assert user("a", at=MAY).payload == user("a").payload, "no model is shown it"
 
 
-@pytest.mark.parametrize("at", [datetime(2023, 5, 8), "2023-05-08", 7, datetime(1, 1, 1, tzinfo=UTC)])
+LEAP_SECOND = "2016-12-31T23:59:60Z"
+"""Python's times have none."""
+
+
+@pytest.mark.parametrize("at", [datetime(2023, 5, 8), LEAP_SECOND, 7, datetime.min.replace(tzinfo=UTC), datetime.max])
 def test_what_is_no_time_is_refused(at: object) -> None:
-    with pytest.raises(InvalidMessage, match=r"^at is "):
+    with pytest.raises(InvalidMessage, match=r"^at is .*; give (a time|one)"):
         user("a", at=at)  # type: ignore[arg-type]  # what a caller without a checker does
 
 
@@ -323,6 +327,20 @@ class TestZones:
                 with pytest.raises(InvalidInput, match="time_zone"):
                     await memory.configure_agent(tenant="t", agent="a", time_zone=zone)  # type: ignore[arg-type]
 
+    @pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Kiritimati"])
+    async def test_a_question_of_any_time(self, store: Store, zone: str) -> None:
+        async with open_on(store, time_zone=zone, embedder="none") as memory:
+            await memory.conversation("c", scope=SCOPE).append(user("The heron is fed.", at=MOON))
+            for at in (datetime.min, datetime.max, MOON):
+                for question in ("What was the heron fed yesterday?", "Which heron, on 20 July?"):
+                    found = await memory.recall(question, scope=SCOPE, at=at.replace(tzinfo=UTC))
+                    assert [hit.start for hit in found.hits] == [0]
+            for no_time in (LEAP_SECOND, "2016-12-31", 7, datetime(2023, 5, 8)):
+                for name in ("at", "after", "before"):
+                    given: dict[str, Any] = {name: no_time}
+                    with pytest.raises(InvalidInput, match=f"{name} is .*; give one"):
+                        await memory.recall("heron", scope=SCOPE, **given)
+
     async def test_an_export_keeps_it(self) -> None:
         async with (
             hitherto.open("memory:", embedder="none") as memory,
@@ -335,7 +353,7 @@ class TestZones:
             (one,) = await other.conversation("c", scope=SCOPE).messages()
             assert one.said_at.utcoffset() == FUTURE.utcoffset()
 
-    @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../../etc/passwd", "UTC+25"])
+    @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../../etc/passwd", "UTC+25", "+25:00", "+02:00"])
     async def test_a_zone_that_is_none(self, zone: str) -> None:
         with pytest.raises(InvalidSettings, match="HITHERTO_TIME_ZONE"):
             async with hitherto.open("memory:", time_zone=zone):
