@@ -9,7 +9,7 @@ from typing import Any, cast
 from hitherto.core.context.request import StablePart, StreamedAnswer, WireFormat
 from hitherto.core.log.message import CHAT, Call, Message, Payload, Role
 from hitherto.errors import InvalidMessage
-from hitherto.wire import breakpoints
+from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import ChatStream, chat_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
@@ -197,10 +197,13 @@ def _legacy(item: Payload, of: str) -> str:
 
 def _read_call(call: Payload) -> ToolCall:
     of = "a tool call"
-    own_id = call_id(call, "id", of)
-    if call.get("type") == "custom":
+    own_id, kind = call_id(call, "id", of), call.get("type")
+    if kind == "custom":
         custom = mapping(call, "custom", of)
         return ToolCall(own_id, identifier(custom, "name", of), text(custom, "input", of), custom=True)
+    if isinstance(kind, str) and kind != "function" and "function" not in call:  # a kind that no SDK knows yet
+        arguments = {key: value for key, value in call.items() if key not in ("id", "type", "index")}
+        return ToolCall(own_id, kind, cost.compact(arguments))
     function = mapping(call, "function", of)
     return ToolCall(own_id, identifier(function, "name", of), call_arguments(function, "arguments", of))
 

@@ -80,7 +80,7 @@ def _put_in_chat(item: Payload, texts: Sequence[str | None]) -> None:
             continue
         if call.get("type") == "custom":
             call["custom"]["input"] = text
-        else:
+        elif "function" in call:
             call["function"]["arguments"] = _json_text(text)
 
 

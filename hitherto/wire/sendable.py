@@ -296,7 +296,7 @@ def _chat_call(call: Payload) -> Payload:
     found.pop("index", None)  # of a stream
     if found["type"] == "custom":
         found["custom"] = {**found["custom"], "name": _tool(found["custom"]["name"], CHAT)}
-    else:
+    elif "function" in found:
         found["function"] = _function(found["function"])
     return found
 

@@ -15,7 +15,7 @@ from hitherto.errors import InvalidMessage
 from hitherto.wire import codec
 from tests.wire.conversations import conversations
 from tests.wire.items import ODD_ARGUMENTS
-from tests.wire.samples import BETA, SAMPLES
+from tests.wire.samples import SAMPLES, UNREAD
 
 NAMES = ["read file", "search.web", "größe", "n" * 200, "ok"]
 TEXTS = ["", " ", "\n", "\ud800", "half \udfff", "\0", "Yes.", "Sure. \n"]
@@ -30,8 +30,7 @@ IDS: list[Callable[[str], str]] = [
 ]
 """What becomes of "call_7"."""
 KINDS = {
-    wire: [items for kind, (items, _) in samples.items() if wire != ANTHROPIC or kind not in BETA]
-    for wire, samples in SAMPLES.items()
+    wire: [items for kind, (items, _) in samples.items() if kind not in UNREAD] for wire, samples in SAMPLES.items()
 }
 OPENINGS: list[list[Payload]] = [
     [{"role": "assistant", "content": "Hello. \n"}],

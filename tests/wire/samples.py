@@ -118,8 +118,22 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             [_chat(function_call=_FUNCTION), {"role": "function", "name": "rent", "content": "a paddle"}],
             "rent kayak paddle",
         ),
+        "later part": (_user(_of("hologram", hologram={"shows": "a kayak"})), "kayak"),
+        "later call": (
+            [
+                _chat(tool_calls=[_of("hologram", id="call_102", hologram={"shows": "a kayak"})]),
+                {"role": "tool", "tool_call_id": "call_102", "content": "a paddle"},
+            ],
+            "hologram kayak paddle",
+        ),
     },
     RESPONSES: {
+        "later part": (_user(_of("input_hologram", hologram={"shows": "a kayak"})), "kayak"),
+        "later call": (
+            _called("hologram", "call_103", {"shows": "a kayak"}, output="a paddle"),
+            "hologram kayak paddle",
+        ),
+        "later tool": ([_of("hologram", id="hg_1", shows={"what": "a kayak"})], "kayak"),
         "system": ([{"role": "system", "content": "Be kind."}], ""),
         "developer": ([_of("message", role="developer", content=[_text("Be brief.", "input_text")])], ""),
         "message": ([_of("message", role="user", content="The kayak.")], "kayak"),
@@ -289,6 +303,8 @@ SAMPLES: dict[str, dict[str, Sample]] = {
         "configuration_update": ([_of("configuration_update", reasoning={"effort": "low"})], ""),
     },
     ANTHROPIC: {
+        "later part": (_user(_of("hologram", shows={"what": "a kayak"})), "kayak"),
+        "later tool": (_ran("hologram", {"what": "a kayak"}, {"shows": "a paddle"}), "hologram kayak paddle"),
         "text": (
             _answer(
                 _text(
@@ -404,8 +420,9 @@ SAMPLES: dict[str, dict[str, Sample]] = {
     },
 }
 
-BETA = {
+UNREAD = {
+    *("later part", "later call", "later tool"),
     *("compaction", "fallback", "tool_addition", "tool_removal", "mcp_tool_listing"),
     *("advisor_tool_result", "mcp_tool_result"),
 }
-"""Samples that Anthropic takes only where a beta is asked for."""
+"""Samples that the strict reader does not know: of a later API, and what Anthropic takes only behind a beta."""

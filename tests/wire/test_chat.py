@@ -60,6 +60,13 @@ def test_calls_and_answers_are_read_in_order() -> None:
     assert tool_result("c2", "4").answers == ("c2",)
 
 
+def test_a_call_of_a_kind_that_is_not_known_is_sent_as_it_came() -> None:
+    call = {"id": "c1", "type": "hologram", "hologram": {"shows": "a kayak"}}
+    item = {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert chat.sendable(chat.write([read(item), tool_result("c1", "a")]))[0] == item
+    assert chat.redacted(read(item), lambda _tool, _text: "gone", calls=True).payload == item
+
+
 def test_deprecated_function_calls_are_paired_by_name() -> None:
     call = read({"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": "{}"}})
     result = read({"role": "function", "name": "add", "content": "4"})
