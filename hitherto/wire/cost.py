@@ -170,7 +170,7 @@ def _bare(value: Any) -> Any:
 def _decoded(data: str) -> bytes:
     """The bytes of base64; of what is none, as many as it would have."""
     try:
-        return base64.b64decode(data)
+        return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
         return bytes(len(data) * 3 // 4)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import wave
 import zlib
 from typing import Any
@@ -59,6 +60,17 @@ def file(to: Wire, content: bytes, media: str = "application/pdf") -> dict[str, 
             return {"type": "document", "source": source, "title": "a"}
 
 
+def picture(to: Wire, data: str, kind: str) -> dict[str, Any]:
+    url = f"data:image/{kind};base64,{data}"
+    match to:
+        case "openai.chat":
+            return {"type": "image_url", "image_url": {"url": url}}
+        case "openai.responses":
+            return {"type": "input_image", "image_url": url}
+        case _:
+            return {"type": "image", "source": {"type": "base64", "media_type": f"image/{kind}", "data": data}}
+
+
 def tokens(to: Wire, *parts: dict[str, Any]) -> int:
     return codec(to).tokens({"role": "user", "content": list(parts)}, COUNTER)
 
@@ -72,11 +84,38 @@ def test_a_pdf_costs_its_pages(to: Wire, made: Any, pages: int) -> None:
 
 @pytest.mark.parametrize("to", WIRES)
 def test_a_file_that_has_no_pages_costs_by_its_size(to: Wire) -> None:
-    for content in (b"", b"%PDF-1.7 of no page", b"PK\x03\x04"):
+    for content in (b"", b"%PDF-1.7 of no page", b"PK\x03\x04", packed_pdf(9)[:-400][:60]):
         assert 0 <= tokens(to, file(to, content)) - (PAGE + IMAGE) <= REST
-    assert 0 <= tokens(to, file(to, b"%PDF-1.7" + bytes(29_000))) - 3 * (PAGE + IMAGE) <= REST
+    encrypted = b"%PDF-1.7\n9 0 obj <</Type/ObjStm/Filter/FlateDecode>>\nstream\n" + b"\xa7" * 29_000
+    for content in (b"%PDF-1.7" + bytes(29_000), encrypted):
+        assert 0 <= tokens(to, file(to, content)) - 3 * (PAGE + IMAGE) <= REST
     boasting = b"%PDF-1.7 <</Type/Pages/Count 999999999>>"
     assert tokens(to, file(to, boasting)) <= 600 * (PAGE + IMAGE) + REST
+
+
+@pytest.mark.parametrize("to", WIRES)
+def test_a_pdf_that_is_cut_off_costs_what_can_still_be_counted(to: Wire) -> None:
+    whole = packed_pdf(200)
+    for end in range(0, len(whole), 9):
+        pages = round((tokens(to, file(to, whole[:end])) - REST / 2) / (PAGE + IMAGE))
+        assert pages in (1, 200)
+
+
+@pytest.mark.parametrize("to", WIRES)
+def test_what_is_no_base64_costs_by_its_length(to: Wire) -> None:
+    for wrong in ("%" * 40_000, "ö" * 40_000, "A" * 39_997, "-_" * 20_000):
+        part = json.loads(json.dumps(file(to, b"")).replace('base64,"', f'base64,{wrong}"'))
+        if to == "anthropic":
+            part["source"]["data"] = wrong
+        assert 0 <= tokens(to, part) - 3 * (PAGE + IMAGE) <= REST
+        sound = {"type": "input_audio", "input_audio": {"data": wrong, "format": "mp3"}}
+        if to != "anthropic":
+            assert 0 <= tokens(to, sound) - 40 * SECOND <= REST
+    wrapped = base64.encodebytes(packed_pdf(3)).decode()
+    part = json.loads(json.dumps(file(to, b"")).replace('base64,"', f"base64,{json.dumps(wrapped)[1:]}"))
+    if to == "anthropic":
+        part["source"]["data"] = wrapped
+    assert 0 <= tokens(to, part) - 3 * (PAGE + IMAGE) <= REST, "line ends are no fault"
 
 
 @pytest.mark.parametrize("to", WIRES)
@@ -117,10 +156,19 @@ def test_pictures_and_files_in_tools_results_cost_the_same() -> None:
     assert 0 <= tokens("anthropic", result) - 2 * (PAGE + IMAGE) <= REST
 
 
-def test_a_picture_costs_the_same_whatever_its_header_claims() -> None:
-    header = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (10_000).to_bytes(4, "big") * 2
-    picture = {"type": "input_image", "image_url": f"data:image/png;base64,{encoded(header)}"}
-    assert 0 <= tokens("openai.responses", picture) - IMAGE <= REST
+@pytest.mark.parametrize("to", WIRES)
+@pytest.mark.parametrize("size", [0, 10_000, 2**31 - 1])
+def test_a_picture_costs_the_most_of_one_whatever_its_header_claims(to: Wire, size: int) -> None:
+    """Providers scale pictures down. What is in one is never read."""
+    short = min(size, 2**16 - 1)
+    headers = {
+        "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size.to_bytes(4, "big") * 2,
+        "jpeg": b"\xff\xd8\xff\xc0\0\x11\x08" + short.to_bytes(2, "big") * 2,
+        "gif": b"GIF89a" + short.to_bytes(2, "little") * 2,
+        "webp": b"RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + min(size, 2**24 - 1).to_bytes(3, "little") * 2,
+    }
+    for kind, header in headers.items():
+        assert tokens(to, picture(to, encoded(header), kind)) == IMAGE + tokens(to)
 
 
 def test_base64_in_a_text_is_text() -> None:
