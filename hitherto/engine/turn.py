@@ -8,6 +8,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, M
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
 
+from pydantic import BaseModel
+
 from hitherto.core.context.request import StreamedAnswer
 from hitherto.core.log.message import Call, Message, Payload, Role, Wire, plain_message
 from hitherto.core.policy.policy import Policy
@@ -420,9 +422,12 @@ def _model_of(answer: Payload) -> str | None:
 
 
 def _dumped(value: object) -> Payload:
-    """A dict, or what an SDK's object is as one. Raises InvalidMessage for anything else."""
+    """A dict, or what an SDK's object is as one, though something in it (such as its usage) is not of the SDK's types.
+    Raises InvalidMessage for anything else."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
+    if isinstance(value, BaseModel):
+        return value.model_dump(warnings=False)
     dump = getattr(value, "model_dump", None)
     found: object = dump() if callable(dump) else None
     if not isinstance(found, dict):

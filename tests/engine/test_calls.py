@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,32 @@ async def test_tokens_written_to_the_cache_cost_the_write_price(calls: Callable[
         await calls().make(answers, what, ledger)
     written = (100 * 1.0 + 300 * 1.25 + 500 * 0.1 + 100 * 5.0) / 1e6
     assert [one.cost for one in ledger] == pytest.approx([written, (400 * 1.0 + 500 * 0.1 + 100 * 5.0) / 1e6])
+
+
+NO_COUNT: list[Any] = [None, -5, 2**70, 91.5, float("nan"), "91", [91], {"tokens": 91}, True]
+
+
+@pytest.mark.parametrize("figure", NO_COUNT, ids=repr)
+async def test_what_is_no_count_of_tokens_is_not_in_the_entry(calls: Callable[..., Calls], figure: Any) -> None:
+    for field in ("tokens_in", "tokens_cached", "tokens_out", "tokens_written"):
+        ledger = list[ModelCall]()
+        await calls().make(Answers(replace(GOOD, **{field: figure})), replace(WHAT, model="claude-haiku-4-5"), ledger)
+        (entry,) = ledger
+        told = {"tokens_in": 900, "tokens_cached": 500, "tokens_out": 100} | {field: None}
+        assert (
+            told.items() >= {one: getattr(entry, one) for one in ("tokens_in", "tokens_cached", "tokens_out")}.items()
+        )
+        assert entry.cost is not None
+        assert entry.cost >= 0
+
+
+async def test_more_from_the_cache_than_was_sent_costs_no_less_than_nothing(calls: Callable[..., Calls]) -> None:
+    ledger = list[ModelCall]()
+    answers = Answers(replace(GOOD, tokens_cached=2**30), replace(GOOD, tokens_written=2**30))
+    for _ in range(2):
+        await calls().make(answers, replace(WHAT, model="claude-haiku-4-5"), ledger)
+    sent, written = 400 * 1.25, 500 * 0.1
+    assert [one.cost for one in ledger] == pytest.approx([(900 * 0.1 + 500) / 1e6, (sent + written + 500) / 1e6])
 
 
 async def test_an_answer_that_was_computed_on_the_spot_is_no_call(calls: Callable[..., Calls], told: Told) -> None:

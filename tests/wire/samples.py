@@ -331,7 +331,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             "kayak",
         ),
         "redacted_thinking": (_answer(_of("redacted_thinking", data="c2ln"), _text("A teal kayak.")), "kayak"),
-        "compaction": (_answer(_of("compaction", content="We rowed."), _text("A teal kayak.")), "kayak"),
+        "compaction, a beta": (_answer(_of("compaction", content="We rowed."), _text("A teal kayak.")), "kayak"),
         "fallback": (
             _answer(
                 {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}, "trigger": {}},
@@ -422,7 +422,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
 
 UNREAD = {
     *("later part", "later call", "later tool"),
-    *("compaction", "fallback", "tool_addition", "tool_removal", "mcp_tool_listing"),
+    *("compaction, a beta", "fallback", "tool_addition", "tool_removal", "mcp_tool_listing"),
     *("advisor_tool_result", "mcp_tool_result"),
 }
 """Samples that the strict reader does not know: of a later API, and what Anthropic takes only behind a beta."""

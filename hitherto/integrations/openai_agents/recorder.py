@@ -102,7 +102,7 @@ def json_of(value: object) -> Any:
 
 def _plain(value: object) -> object:
     if isinstance(value, BaseModel):
-        return value.model_dump()
+        return value.model_dump(warnings=False)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, bytes | bytearray):

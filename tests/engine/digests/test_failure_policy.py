@@ -152,12 +152,14 @@ async def test_it_is_refused_if_the_model_read_less_than_it_was_sent(store: Stor
         assert (costs.calls, costs.failed, costs.tokens_in) == (1, 1, 2_050)
 
 
-@pytest.mark.parametrize("figure", [None, 0, -5, 2**40, "2050", True, 5_000])
+@pytest.mark.parametrize("figure", [None, 0, -5, 2**40, 2050.0, "2050", [2050], True, 5_000])
 async def test_a_model_whose_usage_is_nonsense_is_believed(store: Store, figure: Any) -> None:
     async with opener(store, POLICY)(Reading(figure)) as (memory, chat):
         await chat.append(user("a long question " * 2_000), assistant("answer"))
         await memory.wait_for_digests()
         assert [row.status for row in await rows_when(chat, ended)] == [Status.COMPLETED]
+        (costs,) = await memory.costs("purpose")
+        assert (costs.calls, costs.failed, costs.tokens_in) == (1, 0, 5_000 if figure == 5_000 else 0)
 
 
 class Reading(Scripted):

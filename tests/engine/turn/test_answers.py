@@ -332,3 +332,21 @@ async def test_a_stream_that_broke_can_be_asked_for_again_in_the_block(chat: Con
         assert (answer.message.text, json.loads(answer.message.metadata)) == ("Yes.", {})
         async with chat.turn("Is it?", key=key) as again:
             assert (again.replayed, again.text) == (True, "Yes.")
+
+
+@pytest.mark.parametrize(
+    "usage", [None, -5, "91", [91], {"input_tokens": -5, "prompt_tokens": "91", "total_tokens": {}}]
+)
+async def test_usage_that_is_nonsense_is_nothing_to_a_turn(chat: Conversation, api: Api, usage: object) -> None:
+    part = {"type": "output_text", "text": "Yes.", "annotations": []}
+    wholes: dict[str, dict[str, Any]] = {
+        CHAT: json.loads(said("Yes.").body),
+        RESPONSES: {"object": "response", "output": [{"type": "message", "role": "assistant", "content": [part]}]},
+        ANTHROPIC: {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Yes."}]},
+    }
+    answer = Answer(body=json.dumps({**wholes[api.wire], "usage": usage}))
+    with Endpoint(answer, path=api.path) as endpoint:
+        async with chat.turn("Is it?", wire=api.wire, budget=2_000) as turn:
+            await turn.add(await api.ask(endpoint.root, turn.request, stream=False))
+            assert (turn.done, turn.text) == (True, "Yes.")
+    assert texts(await chat.messages()) == ["Is it?", "Yes."]

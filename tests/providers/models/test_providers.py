@@ -112,6 +112,18 @@ async def test_its_tokens_are_told_those_of_the_cache_among_them(provider: OpenA
     assert (answer.tokens_in, answer.tokens_cached, answer.tokens_out) == (91, 64, 17)
 
 
+@pytest.mark.parametrize("figure", [None, -5, 2**70, 91.5, "91", [91], {}, True], ids=repr)
+async def test_usage_that_is_nonsense_is_none(provider: OpenAI, at: Connect, figure: object):
+    said = provider.said(CHANGES)
+    usage: dict[str, object] = json.loads(said.body)["usage"]
+    for wrong in (figure, dict.fromkeys(usage, figure)):
+        body = json.dumps({**json.loads(said.body), "usage": wrong})
+        with Service(provider, replace(said, body=body)) as endpoint:
+            answer = await at(endpoint).complete(prompt())
+        assert answer.text == CHANGES
+        assert (answer.tokens_in, answer.tokens_cached, answer.tokens_out, answer.tokens_written) == (None,) * 4
+
+
 async def test_the_core_makes_a_digest_of_it(provider: OpenAI, at: Connect):
     with Service(provider, provider.said(CHANGES)) as endpoint:
         made = await digested(at(endpoint), spoken("Let's take the Granary for Friday."))
