@@ -45,8 +45,10 @@ async def test_it_floods_nothing(store: Store, messages: list[Message]) -> None:
         assert (said.message.raw, said.message.text) == (messages[-1].raw, messages[-1].text), "the log has all of it"
         assert said.tokens >= counter_for(CANONICAL).count(DATA)
 
+        hits = (await memory.recall(f"{DATA} Where is the heron?", scope=SCOPE, kinds=["message"])).hits
+        assert [hit.start for hit in hits if hit.scores.lexical > 0] == [len(messages)]
         other = memory.conversation("other", scope=SCOPE)
-        for question in ("Where is the heron?", f"{URL} Where is the heron?"):
+        for question in ("Where is the heron?", f"{URL} Where is the heron?", "Which image/png in base64?"):
             made = await other.context(question, budget=4_000 + 2 * len(question), recall=True)
             recalled = "".join(str(one["content"]) for one in made.messages if one["content"] != question)
             assert "heron" in recalled

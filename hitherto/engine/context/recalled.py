@@ -11,7 +11,6 @@ from typing import Literal
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.message import Kind, Message, Role
-from hitherto.core.plain_text import without_data
 from hitherto.core.policy.parts import Recalled as RecalledRender
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
@@ -176,7 +175,7 @@ def question_of(messages: Sequence[Message]) -> str:
     """The text of the user messages, as the question to recall for; empty where there is none. Of a long text, its
     beginning and its end: a question stands in front of pasted text, or behind it."""
     said = [one.text for one in messages if one.role is Role.USER and one.kind is Kind.TEXT and one.text.strip()]
-    asked = without_data("\n".join(said))
+    asked = "\n".join(said)
     return asked if len(asked) <= 2 * _ENDS else f"{asked[:_ENDS]}\n{asked[-_ENDS:]}"
 
 

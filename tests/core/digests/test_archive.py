@@ -154,6 +154,11 @@ def test_one_message_that_is_too_long_is_cut() -> None:
 # Without a model
 
 
+def test_data_in_a_message_is_not_shown() -> None:
+    made = task(dialogue(user(f"My heron: data:image/png;base64,{'iVBORw0KGgo+' * 9_000} It stands in the pond.")))
+    assert [line.text for line in made.lines] == ["My heron: data:image/png;base64,… It stands in the pond."]
+
+
 def test_without_statements_the_messages_speak_for_themselves() -> None:
     of = dialogue(user("Which \n tokens?"), assistant("J" * 500), user(" "))
     assert fallback_summary(of, ()).summary == "user: Which tokens?\nassistant: " + "J" * 200
