@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import unicodedata
 from collections.abc import Callable
 from typing import Final
 
@@ -96,5 +97,10 @@ class EstimateCounter:
         except UnicodeEncodeError:
             text = without_surrogates(text)
             units = text.encode("utf-16-le")
+        if not unicodedata.is_normalized("NFKC", text):  # as some tokenizers read it: "ﷺ" has 18 characters there
+            return max(self._of(text, units), self._count(unicodedata.normalize("NFKC", text)))
+        return self._of(text, units)
+
+    def _of(self, text: str, units: bytes) -> int:
         more = int(_HUNDREDTHS[np.frombuffer(units, dtype="<u2")].sum(dtype=np.int64))
         return min(self._basis.count(text) - (-more // 100) + 1, len(text.encode()))
