@@ -63,6 +63,14 @@ class AgentRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserRecord:
+    """What is set for a user: see `Memory.configure_user`."""
+
+    user: str
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRecord:
     """A conversation. Its digests, archived documents, receipts and messages follow.
 
@@ -194,6 +202,7 @@ class ExportEnd:
 Record = (
     ExportHeader
     | AgentRecord
+    | UserRecord
     | Subject
     | ConversationRecord
     | Digest
@@ -211,6 +220,7 @@ Record = (
 KINDS: dict[str, type[Record]] = {
     "export": ExportHeader,
     "agent": AgentRecord,
+    "user": UserRecord,
     "subject": Subject,
     "conversation": ConversationRecord,
     "digest": Digest,
@@ -336,4 +346,5 @@ def _own(head: HeadWithCalls) -> HeadWithCalls:
         running=(),
         retracted=(),
         ttl=None,
+        time_zone=None,
     )

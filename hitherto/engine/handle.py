@@ -117,9 +117,10 @@ class Handle:
         stored = head.cross_session.over(agent).over(otherwise)
         return stored if request is None else request.over(stored)
 
-    def zone(self, head: Head) -> tzinfo:
-        """The zone of days: the agent's, else that of the settings."""
-        return self.services.zone if head.time_zone is None else zone_named(head.time_zone)
+    async def zone(self, head: Head) -> tzinfo:
+        """The zone of days: the user's, else the agent's, else that of the settings."""
+        name = head.time_zone if head.rev else await self.services.store.zone(self.scope)
+        return self.services.zone if name is None else zone_named(name)
 
     async def defaults(self, head: Head) -> AgentDefaults:
         """The agent's defaults: from the head if the conversation exists, else from the store."""

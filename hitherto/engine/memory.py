@@ -237,7 +237,7 @@ class Memory:
         most, at_least = checked_limit(limit), checked_share(min_score, "min_score", ends=True)
         asked = checked_time(at, "at") or datetime.now(UTC)
         if not asked.utcoffset() and named_days(question, asked.date()):
-            told = (await self._services.store.defaults(tenant=scope.tenant, agent=scope.agent)).time_zone
+            told = await self._services.store.zone(scope)
             asked = in_zone(asked, self._services.zone if told is None else zone_named(told))
         return await self._recaller.recall(
             question, criteria, today=asked.date(), limit=most, min_score=at_least, rerank=rerank
@@ -353,7 +353,7 @@ class Memory:
             policy=None if policy == "" else policy_json(chosen) or before.policy,
             cross_session=crossing.over(before.cross_session),
             ttl=before.ttl if kept is None else kept,
-            time_zone=checked_time_zone(time_zone) or before.time_zone,
+            time_zone=before.time_zone if time_zone is None else checked_time_zone(time_zone),
         )
         await self._services.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
 
@@ -362,6 +362,13 @@ class Memory:
         return await self._services.store.defaults(
             tenant=checked_name(tenant, "tenant"), agent=checked_name(id, "agent")
         )
+
+    async def configure_user(self, *, tenant: str, user: str, time_zone: str) -> None:
+        """Store the time zone of a user, such as "Asia/Tokyo": that of the days in the user's conversations, in place
+        of the agent's and of the setting `time_zone`. A message's own zone comes first. Raises InvalidScope for an
+        unusable name, InvalidInput for an unusable `time_zone`."""
+        of = {"tenant": checked_name(tenant, "tenant"), "user": checked_name(user, "user")}
+        await self._services.store.set_user_zone(**of, time_zone=checked_time_zone(time_zone))
 
     async def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
         """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so
@@ -422,9 +429,9 @@ class Memory:
 
     async def erase_user(self, tenant: str, user: str) -> ErasureReport:
         """Erase everything of a user of a tenant that is there now, with all agents: conversations with all that was
-        derived from them, documents, facts (confirmed ones and those added by hand too), the user's place among the
-        members of subjects, and the name in the ledger, whose costs stay. When this returns, no verb shows any of it.
-        Returns how much it was.
+        derived from them, documents, facts (confirmed ones and those added by hand too), the user's time zone and
+        place among the members of subjects, and the name in the ledger, whose costs stay. When this returns, no verb
+        shows any of it. Returns how much it was.
 
         Others are not held up. If the process ends meanwhile, a worker goes on, as does `wait_for_erasure`. What is
         added after the call began stays. A replay of an old idempotency key still writes nothing. Facts that others own

@@ -28,6 +28,7 @@ from hitherto.core.export import (
     ReceiptRecord,
     RunRecord,
     SourceRecord,
+    UserRecord,
     canonical,
     renumbered,
     renumbered_conversation,
@@ -211,6 +212,11 @@ class ExportReader:
             for agent, policy, crosses, ttl, zone in await self._all("export_agents", {"tenant": tenant})
         ]
 
+    async def users(self, whose: ExportScope, *, after: str, limit: int) -> list[UserRecord]:
+        """At most `limit` of the users for whom something is set, by id, those after the id `after`."""
+        found = await self._all("export_users", {**_page(whose, 0, limit), "after": after})
+        return [UserRecord(user=user, time_zone=zone) for user, zone in found]
+
     async def _all(self, name: str, values: dict[str, Any]) -> list[rows.Row]:
         with ours():
             return await rows.fetched(await self._connection.execute(SQL[name], values))
@@ -262,6 +268,10 @@ class ExportStore(Part):
                 archived = await _restore(connection, scope, ref, renumbered(kept, ids), messages)
                 await connection.execute("commit")
         return archived
+
+    async def restore_user(self, tenant: str, record: UserRecord) -> None:
+        """Set what is set for a user, unless something is set already."""
+        await self._write("import_user", {"tenant": tenant, **asdict(record)})
 
     async def restore_latest(self, tenant: str, latest: LatestRecord) -> None:
         """Set the digest that was chosen for a conversation's instructions; nothing where that is not there."""

@@ -152,6 +152,18 @@ returning no;
 -- What is set for the agents of a tenant.
 select agent, policy::text, cross_session::text, ttl, time_zone from hitherto.agent where tenant = %(tenant)s order by agent;
 
+-- name: export_users
+-- A page of what is set for users.
+select user_id, time_zone from hitherto.user_zone
+where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s) and user_id > %(after)s
+order by user_id limit %(limit)s;
+
+-- name: import_user
+-- What is set for a user; nothing if something is.
+insert into hitherto.user_zone (tenant, user_id, time_zone, updated_at)
+values (%(tenant)s, %(user)s, %(time_zone)s, clock_timestamp())
+on conflict (tenant, user_id) do nothing;
+
 -- name: import_ids
 -- Ids for digests.
 select nextval('hitherto.digest_id_seq') from generate_series(1, %(count)s);

@@ -188,6 +188,12 @@ class SyncMemory(SyncMemoryBase):
         `Memory.agent`."""
         return self._run(lambda memory: memory.agent(id, tenant=tenant))
 
+    def configure_user(self, *, tenant: str, user: str, time_zone: str) -> None:
+        """Store the time zone of a user, such as "Asia/Tokyo": that of the days in the user's conversations, in place
+        of the agent's and of the setting `time_zone`. A message's own zone comes first. Raises InvalidScope for an
+        unusable name, InvalidInput for an unusable `time_zone`. See `Memory.configure_user`."""
+        return self._run(lambda memory: memory.configure_user(tenant=tenant, user=user, time_zone=time_zone))
+
     def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
         """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so
         (see `Conversation.configure`). Raises InvalidScope and InvalidInput. See `Memory.configure_tenant`."""
@@ -252,9 +258,9 @@ class SyncMemory(SyncMemoryBase):
 
     def erase_user(self, tenant: str, user: str) -> ErasureReport:
         """Erase everything of a user of a tenant that is there now, with all agents: conversations with all that was
-        derived from them, documents, facts (confirmed ones and those added by hand too), the user's place among the
-        members of subjects, and the name in the ledger, whose costs stay. When this returns, no verb shows any of it.
-        Returns how much it was. See `Memory.erase_user`."""
+        derived from them, documents, facts (confirmed ones and those added by hand too), the user's time zone and place
+        among the members of subjects, and the name in the ledger, whose costs stay. When this returns, no verb shows
+        any of it. Returns how much it was. See `Memory.erase_user`."""
         return self._run(lambda memory: memory.erase_user(tenant, user))
 
     def erase_tenant(self, tenant: str) -> ErasureReport:

@@ -113,6 +113,7 @@ async def fill(memory: Memory) -> None:
         await replaced.replace([{"role": "user", "content": "Instead."}])
     await memory.conversation("empty", scope=SCOPE).configure(title="Nothing yet")
     await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="none", ttl=timedelta(days=30))
+    await memory.configure_user(tenant=SCOPE.tenant, user=SCOPE.user, time_zone="Asia/Tokyo")
     await memory.configure_tenant(tenant=SCOPE.tenant, ttl=timedelta(days=60))
     await memory.configure_subject(tenant=SCOPE.tenant, subject="boat", name="The boat", members=["u", "v"])
 

@@ -50,7 +50,7 @@ NUMBERS = {
 OF_THE_STORE = {
     *("digest.claimed", "digest.due_at", "conversation.digested_at", "run.erased"),
     *("conversation.indexed_seq", "digest.indexed", "document.indexed", "fact.indexed", "fact.space", "fact.code"),
-    *("agent.updated_at", "subject.updated_at"),
+    *("agent.updated_at", "subject.updated_at", "user_zone.updated_at"),
 }
 """What a store does with a row, and when."""
 

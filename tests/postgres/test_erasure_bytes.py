@@ -31,7 +31,7 @@ where e.kind = 1
 POLICY = token_threshold(60, keep_messages=2, archive=True, facts=True)
 
 QUOTES_NOTHING = {
-    *("agent", "alembic_version", "api_key", "erasure", "subject", "subject_member", "worker"),
+    *("agent", "alembic_version", "api_key", "erasure", "subject", "subject_member", "user_zone", "worker"),
     *("context", "conversation", "fact_evidence", "fact_subject", "model_call", "open_call", "receipt", "run"),
     *("search_codes", "search_filling", "search_posting", "search_scope", "search_segment", "search_space"),
     "search_vector",
@@ -159,6 +159,7 @@ async def test_of_an_erased_user_and_tenant(memory: Memory, database: str, whole
     await memory.facts(mine).add(f"Sails with {SECRET}.")
     await memory.configure_subject(tenant=tenant, subject="boat", members=[person, "somebody"])
     await memory.configure_agent(tenant=tenant, agent="agent-wibble", policy="none")
+    await memory.configure_user(tenant=tenant, user=person, time_zone="Asia/Tokyo")
     await memory.conversation("c", scope=beside).append(user("Beside."), assistant("Yes."))
     await memory.wait_for_index()
     await (memory.erase_tenant(tenant) if whole else memory.erase_user(tenant, person))

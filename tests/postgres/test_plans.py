@@ -62,6 +62,10 @@ FILL = f"""
     select 'acme', 'a' || n, now() from generate_series(1, {OTHERS}) n
     union all
     select 'acme', 'a', now();
+    insert into hitherto.user_zone (tenant, user_id, time_zone, updated_at)
+    select 'acme', 'u' || n, 'Asia/Tokyo', now() from generate_series(1, {OTHERS}) n
+    union all
+    select 'acme', 'u', 'Asia/Tokyo', now();
 
     update hitherto.conversation set rev = {LENGTH // 2}, next_seq = {LENGTH}, tokens = 10 * {LENGTH}, turns = {
     LENGTH // 4
@@ -216,6 +220,7 @@ CASES = {
     "runs of the next page": Case("runs", {**MAIN, "before": UUID(hashlib.md5(b"400").hexdigest()), "limit": 20}, 20),
     "run_events": Case("run_events", {**RUN, "after": 1, "limit": 20, **PAGE}, 2),
     "defaults": Case("defaults", {"tenant": "acme", "agent": "a7"}, 1),
+    "zone": Case("zone", SCOPE, 1),
     "expired": Case("expired", {**REF, "now": "2001-01-01"}, 0),
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
     "listed": Case("listed", {**SCOPE, **LISTED, **PAGE}, 20),

@@ -38,6 +38,7 @@ async def fill(url: str, tenant: str) -> None:
     scope = Scope(tenant=tenant, user="u", agent="a")
     async with hitherto.open(url, keep_contexts=5, policy="sliding_window:after_seq=1") as memory:
         await memory.configure_agent(tenant=tenant, agent="a", policy="sliding_window:after_seq=1")
+        await memory.configure_user(tenant=tenant, user="u", time_zone="Asia/Tokyo")
         await memory.configure_subject(tenant=tenant, subject="mum", name=f"mum of {tenant}", members=["u", "v"])
         chat = memory.conversation("c", scope=scope)
         await chat.append(user(f"secret of {tenant}"), assistant(calls=[Call(id="x", name="look")]), key="k")

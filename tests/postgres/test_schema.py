@@ -260,6 +260,7 @@ class TestKeys:
         assert {row["of"] for row in found} == {
             *(
                 "agent",
+                "user_zone",
                 "erasure",
                 "conversation",
                 "message",
@@ -294,6 +295,7 @@ class TestKeys:
         }
         assert found == {
             ("agent", ("tenant", "agent"), None),
+            ("user_zone", ("tenant", "user_id"), None),
             ("erasure", ("tenant", "user_id"), None),
             ("conversation", ("tenant", "ref"), None),
             ("conversation", ("tenant", "user_id", "agent", "id"), None),

@@ -56,15 +56,14 @@ def checked_ttl(value: object) -> timedelta | None:
     )
 
 
-def checked_time_zone(value: object) -> str | None:
-    """The name of a time zone; None stays None. Raises InvalidInput."""
-    if value is None:
-        return None
+def checked_time_zone(value: object) -> str:
+    """The name of a time zone. Raises InvalidInput."""
+    name = value if isinstance(value, str) else repr(value)
     try:
-        zone_named(value if isinstance(value, str) else repr(value))
+        zone_named(name)
     except ValueError as error:
         raise InvalidInput(f"time_zone: {error}") from error
-    return str(value)
+    return name
 
 
 def expiring(head: Head, messages: Sequence[Message], default: timedelta | None) -> Sequence[Message]:

@@ -92,7 +92,8 @@ class Head:
     `subject` is what the conversation's facts are about (`core.scope.THE_USER`: the user), and `extracted` are the
     ranges of messages from which facts have been extracted. Messages below `finish_seq` are to be digested, whatever
     the triggers say. `ttl` is how long new messages are kept that say nothing of it: what is set for the conversation,
-    else for its agent, else for its tenant; zero means for ever, None that nothing is set. `time_zone` is its agent's.
+    else for its agent, else for its tenant; zero means for ever, None that nothing is set. `time_zone` is its user's,
+    else its agent's.
     `clock` is the store's clock: it decides what is due. `now` is the timestamp of what is written: the same time, but
     never before the newest message's, in case a clock that was ahead has been set back.
 

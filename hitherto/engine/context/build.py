@@ -136,7 +136,7 @@ class ContextBuilder:
         held no longer than its turn."""
         gathered = fitting.gathered
         # Whatever the question: what is cut must not depend on it.
-        today = _today(request, gathered, self.handle.zone(gathered.head))
+        today = _today(request, gathered, await self.handle.zone(gathered.head))
         asks = bool(self._queries(gathered, _said(request, gathered), today, wanted))
         if asks or wanted.options is not None or wanted.policy.recalls:
             share = None if wanted.options is None else wanted.options.share

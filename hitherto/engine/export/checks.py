@@ -24,6 +24,7 @@ from hitherto.core.export import (
     ReceiptRecord,
     Record,
     RunRecord,
+    UserRecord,
 )
 from hitherto.core.facts.fact import Subject
 from hitherto.core.log.append import checked_time_zone, checked_ttl
@@ -62,6 +63,14 @@ def _agent(record: AgentRecord, now: datetime) -> Record:
     _names(*([] if record.agent is None else [record.agent]))
     _policy(record.policy)
     checked_ttl(record.ttl)
+    if record.time_zone is not None:
+        checked_time_zone(record.time_zone)
+    return record
+
+
+@_checked.register
+def _user(record: UserRecord, now: datetime) -> Record:
+    _names(record.user)
     checked_time_zone(record.time_zone)
     return record
 

@@ -124,11 +124,8 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
     yield ExportHeader(
         version=VERSION, tenant=whose.tenant, user=whose.user, agent=whose.agent, exported_at=datetime.now(UTC)
     )
-    if whose.user is None:
-        for agent in await reader.agents(tenant=whose.tenant):
-            yield agent
-        async for subject in _pages(partial(reader.subjects, whose.tenant), lambda last: last.id, ""):
-            yield subject
+    async for setting in _settings(reader, whose):
+        yield setting
     latest = list[LatestRecord]()
     async for one in _pages(partial(reader.conversations, whose), lambda last: last.ref, 0):
         found = await reader.conversation(one.scope, one.conversation)
@@ -155,6 +152,18 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
 
 def _pages(read: Callable[..., Awaitable[list[T]]], place: Callable[[T], K], after: K) -> AsyncGenerator[T]:
     return in_pages(partial(read, limit=_PAGE), place, after)
+
+
+async def _settings(reader: ExportReader, whose: ExportScope) -> AsyncGenerator[Record]:
+    """What is set for agents, subjects and users."""
+    if whose.user is None:
+        for agent in await reader.agents(tenant=whose.tenant):
+            yield agent
+        async for subject in _pages(partial(reader.subjects, whose.tenant), lambda last: last.id, ""):
+            yield subject
+    if whose.agent is None:
+        async for user in _pages(partial(reader.users, whose), lambda last: last.user, ""):
+            yield user
 
 
 async def _parts(reader: ExportReader, scope: Scope, conversation: str) -> AsyncGenerator[Record]:

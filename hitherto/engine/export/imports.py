@@ -24,6 +24,7 @@ from hitherto.core.export import (
     Record,
     RunRecord,
     SourceRecord,
+    UserRecord,
     record_of,
     renumbered,
 )
@@ -166,7 +167,7 @@ class _Import:
                 await self._calls()
             case RunRecord():
                 await self._run(self.record)
-            case AgentRecord() | Subject():
+            case AgentRecord() | UserRecord() | Subject():
                 await self._setting(self.record)
                 await self._advance()
             case LatestRecord():
@@ -350,12 +351,14 @@ class _Import:
         if count != run.events:
             self._fail(f"the run {run.id} should have {run.events:,} events before this")
 
-    async def _setting(self, record: AgentRecord | Subject) -> None:
-        """What is set for an agent, or a subject, unless something is set for it already."""
+    async def _setting(self, record: AgentRecord | UserRecord | Subject) -> None:
+        """What is set for an agent, a user or a subject, unless something is set for it already."""
         store = self.services.store
         if isinstance(record, Subject):
             if await store.facts.subject(self.tenant, record.id) is None:
                 await store.facts.set_subject(self.tenant, record.id, name=record.name, members=record.members)
+        elif isinstance(record, UserRecord):
+            await store.export.restore_user(self.tenant, record)
         elif await store.defaults(tenant=self.tenant, agent=record.agent) == AgentDefaults():
             defaults = AgentDefaults(
                 policy=record.policy,

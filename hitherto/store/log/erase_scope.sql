@@ -80,7 +80,7 @@ select 1;
 
 -- name: forget_names
 -- Delete what still names the user or the tenant, after the scopes' indexes were locked: in the history of others' facts,
--- among the members of subjects, in kept contexts and runs, and in rows that only serve to lock facts.
+-- among the members of subjects, in kept contexts and runs, in the user's time zone, and in rows that only serve to lock facts.
 with members as (
     delete from hitherto.subject_member where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s)
 ), contexts as (
@@ -91,6 +91,9 @@ with members as (
 ), runs as (
     delete from hitherto.run
     where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and started_at <= %(requested_at)s
+), zones as (
+    delete from hitherto.user_zone
+    where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and updated_at <= %(requested_at)s
 ), locks as (
     delete from hitherto.fact_subject s
     where s.tenant = %(tenant)s and (%(user)s = '' or s.user_id = %(user)s) and not exists (

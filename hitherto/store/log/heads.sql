@@ -22,8 +22,8 @@ values (%(tenant)s, %(user)s, %(agent)s, %(conversation)s)
 on conflict (tenant, user_id, agent, id) do nothing;
 
 -- name: head
--- The newest head of a conversation, with its standing summary, its digests in progress, its agent's defaults, and the
--- digest that was chosen for its instructions. (Here and below, `limit 1` on a look-up by key keeps the planner from
+-- The newest head of a conversation, with its standing summary, its digests in progress, its agent's defaults, its
+-- time zone, and the digest that was chosen for its instructions. (Here and below, `limit 1` on a look-up by key keeps the planner from
 -- another join order, which without statistics may look as cheap to it.)
 select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
        c.view_start, c.view_tokens, c.view_turns, c.view_dialogue, c.view_results,
@@ -43,13 +43,16 @@ select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
         where p.tenant = %(tenant)s and p.conversation = c.ref and p.status = 'processing')::text as running,
        case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
        c.subject, c.extracted::text as extracted, c.updated_at, c.finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl,
-       a.time_zone
+       coalesce(z.time_zone, a.time_zone) as time_zone
 from hitherto.conversation c
 left join lateral (
     select policy, cross_session, ttl, time_zone from hitherto.agent a
     where a.tenant = %(tenant)s and a.agent = c.agent limit 1
 ) a on true
 left join lateral (select ttl from hitherto.agent t where t.tenant = %(tenant)s and t.agent = '' limit 1) t on true
+left join lateral (
+    select time_zone from hitherto.user_zone z where z.tenant = %(tenant)s and z.user_id = c.user_id limit 1
+) z on true
 left join lateral (
     select n.id, o.id as conversation, n.text
     from (select * from hitherto.digest n where n.tenant = %(tenant)s and n.id = c.latest_digest limit 1) n
@@ -203,7 +206,7 @@ select c.ref, %(at)s::bigint as rev, b.next_seq,
        e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
        e.sum_results as digest_sum_results, 0 as failures, null::text as running, null::timestamptz as resume_at,
        c.subject, c.extracted::text as extracted, c.updated_at, 0 as finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl,
-       a.time_zone
+       coalesce(z.time_zone, a.time_zone) as time_zone
 from c
 cross join bounds b
 cross join frontiers f
@@ -224,6 +227,9 @@ left join lateral (
     where a.tenant = %(tenant)s and a.agent = c.agent limit 1
 ) a on true
 left join lateral (select ttl from hitherto.agent t where t.tenant = %(tenant)s and t.agent = '' limit 1) t on true
+left join lateral (
+    select time_zone from hitherto.user_zone z where z.tenant = %(tenant)s and z.user_id = c.user_id limit 1
+) z on true
 left join lateral (
     select n.id, o.id as conversation, n.text
     from (select * from hitherto.digest n where n.tenant = %(tenant)s and n.id = c.latest_digest limit 1) n
@@ -288,3 +294,19 @@ values (%(tenant)s, %(agent)s, %(policy)s, %(cross_session)s, %(ttl)s, %(time_zo
 on conflict (tenant, agent) do update
 set policy = excluded.policy, cross_session = excluded.cross_session, ttl = excluded.ttl,
     time_zone = excluded.time_zone, updated_at = excluded.updated_at;
+
+-- name: zone
+-- The time zone of a scope: its user's, else its agent's.
+select time_zone
+from (
+    select 1 as nth, time_zone from hitherto.user_zone where tenant = %(tenant)s and user_id = %(user)s
+    union all
+    select 2, time_zone from hitherto.agent where tenant = %(tenant)s and agent = %(agent)s
+) z
+where time_zone is not null order by nth limit 1;
+
+-- name: set_user_zone
+-- Set the time zone of a user, in place of the one before.
+insert into hitherto.user_zone (tenant, user_id, time_zone, updated_at)
+values (%(tenant)s, %(user)s, %(time_zone)s, clock_timestamp())
+on conflict (tenant, user_id) do update set time_zone = excluded.time_zone, updated_at = excluded.updated_at;

@@ -202,6 +202,22 @@ class LogStore(Part):
         async with self._with_connection(put):
             pass
 
+    async def zone(self, scope: Scope) -> str | None:
+        """The time zone that is set for the scope's user, else for its agent. `Head` has it, once a conversation
+        exists."""
+        found = await self._all(SQL["zone"], {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent})
+        return found[0][0] if found else None
+
+    async def set_user_zone(self, *, tenant: str, user: str, time_zone: str) -> None:
+        """Set the time zone of a user, in place of the one before."""
+        values = {"tenant": tenant, "user": user, "time_zone": time_zone}
+
+        async def put(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["set_user_zone"], values)
+
+        async with self._with_connection(put):
+            pass
+
     async def listed(self, asked: ConversationFilter, *, limit: int) -> tuple[list[ConversationInfo], bool]:
         """A page of at most `limit` conversations, most recently written first, and whether there are more. No title is
         made of a message that has expired or is not shown any more."""

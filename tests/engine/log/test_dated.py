@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from io import BytesIO
 from itertools import count
@@ -340,6 +341,34 @@ class TestZones:
                     given: dict[str, Any] = {name: no_time}
                     with pytest.raises(InvalidInput, match=f"{name} is .*; give one"):
                         await memory.recall("heron", scope=SCOPE, **given)
+
+    async def test_a_users_zone_comes_before_the_agents(self) -> None:
+        async with hitherto.open("memory:", embedder="none") as memory:
+            await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, time_zone="America/New_York")
+            for zone in ("Asia/Tokyo", "Pacific/Auckland"):
+                await memory.configure_user(tenant=SCOPE.tenant, user=SCOPE.user, time_zone=zone)
+            for scope, at, day in (
+                (SCOPE, self.IN_UTC, "2026-07-09"),
+                (SCOPE, self.AUCKLAND.astimezone(timezone(timedelta(hours=1))), "2026-07-08"),
+                (replace(SCOPE, agent="another"), self.IN_UTC, "2026-07-09"),
+                (replace(SCOPE, user="another"), self.IN_UTC, "2026-07-08"),
+            ):
+                chat = memory.conversation(day, scope=scope)
+                await chat.append(user("Hello.", at=at))
+                assert [str(one.said_at.date()) for one in await chat.messages()][-1:] == [day]
+            found = await memory.recall("What did I say yesterday?", scope=SCOPE, at=self.IN_UTC + timedelta(days=1))
+            assert [hit.conversation for hit in found.hits if hit.scores.day] == ["2026-07-09"]
+            for zone in ("Mars/Olympus", 7, None):
+                with pytest.raises(InvalidInput, match="time_zone"):
+                    await memory.configure_user(tenant="t", user="u", time_zone=zone)  # type: ignore[arg-type]
+
+    async def test_a_new_conversation_asks_from_the_day_of_its_zone(self) -> None:
+        async with hitherto.open("memory:", embedder="none") as memory:
+            await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, time_zone="Pacific/Auckland")
+            await memory.conversation("c", scope=SCOPE).append(user("Hello.", at=self.AUCKLAND))
+            asked = user("What did I say yesterday?", at=self.IN_UTC + timedelta(days=1))
+            new = await memory.conversation("new", scope=SCOPE).context(asked, budget=4_000, recall=True)
+            assert "Hello." in str(new.messages)
 
     async def test_an_export_keeps_it(self) -> None:
         async with (

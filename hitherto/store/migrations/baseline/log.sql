@@ -166,3 +166,12 @@ create table hitherto.agent (
 );
 comment on table hitherto.agent is
     'What counts for the conversations of an agent (with no name: of all agents of the tenant) that say nothing of their own.';
+
+create table hitherto.user_zone (
+    tenant     text        not null,
+    user_id    text        not null,
+    time_zone  text        not null,
+    updated_at timestamptz not null,
+    primary key (tenant, user_id)
+);
+comment on table hitherto.user_zone is 'The time zones of users.';

@@ -6,7 +6,7 @@ from alembic import op
 
 from hitherto.store import schema
 
-revision = "0111"
+revision = "0112"
 down_revision = None
 
 
