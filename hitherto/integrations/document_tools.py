@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from hitherto.core.documents import ALL, Document
@@ -157,4 +157,4 @@ def limited(limit: object) -> int:
 
 
 def iso(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 
 from hitherto.core.documents import PREVIEW, ArchiveOrigin, Document, KeptDocument, NewDocument, Passage
-from hitherto.core.log.time_zone import in_utc
+from hitherto.core.log.time_zone import in_utc, with_offset
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows
@@ -131,4 +131,5 @@ def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
 
 def _document_from(row: Any) -> Document:
     archived = None if row.digest is None else rows.value_from(ArchiveOrigin, row)
-    return rows.value_from(Document, row, agent=row.agent or None, archived=archived)
+    said_at = row.said_at if row.said_offset is None else with_offset(row.said_at, row.said_offset)
+    return rows.value_from(Document, row, agent=row.agent or None, archived=archived, said_at=said_at)

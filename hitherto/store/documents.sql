@@ -47,7 +47,7 @@ returning id;
 -- Documents of a user, the newest kept first, their texts cut short; as many as a page has room for.
 select d.id, d.namespace, d.doc_type, d.title, left(d.content, %(text)s) as text, d.metadata::text,
        (select count(*) from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) as passages, d.created_at,
-       d.said_at, d.agent, d.conversation_id as conversation, d.digest, d.start_seq as start, d.end_seq as end
+       d.said_at, ({offset_of_document}) as said_offset, d.agent, d.conversation_id as conversation, d.digest, d.start_seq as start, d.end_seq as end
 from (
     select d.*, sum(octet_length(d.metadata::text) + octet_length(left(d.content, %(text)s)) + %(entry)s::integer) over (order by d.id desc) as sizes,
            row_number() over (order by d.id desc) as nth
@@ -67,7 +67,7 @@ order by d.id desc;
 -- One document in full.
 select d.id, d.namespace, d.doc_type, d.title, d.content as text, d.metadata::text,
        (select count(*) from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) as passages, d.created_at,
-       d.said_at, d.agent, d.conversation_id as conversation, d.digest, d.start_seq as start, d.end_seq as end
+       d.said_at, ({offset_of_document}) as said_offset, d.agent, d.conversation_id as conversation, d.digest, d.start_seq as start, d.end_seq as end
 from ({shown_documents}) d
 where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s) and d.id = %(id)s;
 

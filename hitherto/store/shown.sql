@@ -59,6 +59,23 @@ left join lateral (
 ) c on true
 where d.tenant = %(tenant)s and not hitherto.expiring(c.next_expiry)
 
+-- part: offset_of_document
+-- The zone of the last message that a document was archived from.
+select said_offset from hitherto.message m
+where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1
+
+-- part: offset_of_fact
+-- The zone of the newest message that says a fact.
+select m.said_offset
+from (
+    select conversation, seq from hitherto.fact_evidence e
+    where e.tenant = %(tenant)s and e.fact = f.id and not e.retracted order by e.said_at desc limit 1
+) e
+cross join lateral (
+    select said_offset from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = e.conversation and m.seq = e.seq limit 1
+) m
+
 -- part: shown_facts
 -- Facts that may be shown: a person confirmed it, or a message says it whose time has not come. One that lost all its messages
 -- with their conversation stays too. (As subqueries of one row, so that no plan goes through all evidence.)

@@ -278,7 +278,7 @@ def archived(excerpt: Excerpt, archive: ArchiveSummary, *, cut: Callable[[str], 
         "decisions_made": archive.decisions,
         "open_questions": archive.questions,
         "message_count": len(excerpt.messages),
-        "date_range": {"start": _iso(first), "end": _iso(last)},
+        "date_range": {"start": _iso(first.astimezone(UTC)), "end": _iso(last.astimezone(UTC))},
     }
     return NewDocument(
         namespace=namespace_of(excerpt.scope.user),
@@ -305,4 +305,4 @@ def _kept_of(excerpt: Excerpt, items: Sequence[Item]) -> str:
 
 
 def _iso(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

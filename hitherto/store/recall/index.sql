@@ -87,9 +87,7 @@ limit %(limit)s;
 
 -- name: index_passages
 -- The passages of the next documents without entries.
-select 3, d.id, p.no, p.text, d.said_at,
-       (select said_offset from hitherto.message m
-        where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
+select 3, d.id, p.no, p.text, d.said_at, ({offset_of_document}),
        c.id, d.start_seq, d.end_seq, null, d.agent, c.subject, d.title, d.doc_type,
        d.namespace, d.metadata::text
 from hitherto.search_scope s
@@ -107,7 +105,7 @@ order by d.id, p.no;
 
 -- name: index_facts
 -- The next facts without an entry, with the version of each.
-select f.version, 4, f.id, 0, f.content, f.extracted_at, null, null, null, null, null, f.agent, f.subject
+select f.version, 4, f.id, 0, f.content, f.extracted_at, ({offset_of_fact}), null, null, null, null, f.agent, f.subject
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.fact f

@@ -143,16 +143,14 @@ select * from (
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and d.text ~ '\S')
     union all
-    (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, (
-                select said_offset from hitherto.message m
-                where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
+    (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, ({offset_of_document}),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text
      from ({shown_documents}) d
      cross join lateral (select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) p
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and not d.indexed and 3 = any(%(kinds)s))
     union all
-    (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, null, null, null, null, null, f.agent, f.subject, null,
+    (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, ({offset_of_fact}), null, null, null, null, f.agent, f.subject, null,
             null, null, null
      from ({shown_facts}) f
      where hitherto.within(f.user_id, f.agent, %(user)s, %(agent)s, %(all_agents)s)

@@ -63,7 +63,7 @@ def test_the_document_is_that_of_seed_001() -> None:
     )
     assert found.text == (
         "# Conversation Summary\n"
-        "## Date Range: 2024-01-15T10:00:00Z to 2024-01-15T11:30:00Z\n"
+        "## Date Range: 2024-01-15T12:00:00+02:00 to 2024-01-15T13:30:00+02:00\n"
         "## Summary: They chose JWT."
     )
     assert (found.namespace, found.doc_type) == ("conversations:u-17", "conversation")

@@ -16,20 +16,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hitherto
-from hitherto import Memory, Message, Scope, assistant, rolling, system, tool_result, user
+from hitherto import Memory, Message, Scope, assistant, rolling, system, token_threshold, tool_result, user
 from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage, InvalidScope, InvalidSettings
+from hitherto.integrations.conversation_tools import conversation_tools
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import answers, opener, says_each
 from tests.acceptance.receipts import check
 from tests.conftest import SCOPE
+from tests.engine.log.test_erase import remembers
 from tests.lengths import examples, lasting
 from tests.memories import open_on
 
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 MOON = datetime(1969, 7, 20, 20, 17, tzinfo=UTC)
 _numbers = count(1)
+ARCHIVING = token_threshold(30, keep_messages=2, archive=True, facts=True)
 FUTURE = datetime(2101, 2, 3, tzinfo=timezone(timedelta(hours=9)))
 
 
@@ -369,6 +373,28 @@ class TestZones:
             asked = user("What did I say yesterday?", at=self.IN_UTC + timedelta(days=1))
             new = await memory.conversation("new", scope=SCOPE).context(asked, budget=4_000, recall=True)
             assert "Hello." in str(new.messages)
+
+    async def test_what_rests_on_messages_is_of_their_zone(self) -> None:
+        async with hitherto.open("memory:", model=Scripted(then=remembers), embedder="none") as memory:
+            chat = memory.conversation("c", scope=SCOPE, policy=ARCHIVING)
+            await chat.append(*(user(f"Ann likes herons {number}.", at=self.AUCKLAND) for number in range(4)))
+            await memory.wait_for_digests()
+            (document,) = await memory.documents(SCOPE).list()
+            whole = await memory.documents(SCOPE).get(document.id)
+            assert whole is not None
+            assert "Date Range: 2026-07-09T08:00:00+12:00" in whole.text
+            assert {one.said_at.isoformat() for one in (document, whole)} == {self.AUCKLAND.isoformat()}
+            for indexed in (False, True):
+                if indexed:
+                    await memory.wait_for_index()
+                hits = (await memory.recall("herons", scope=SCOPE)).hits
+                assert {hit.kind for hit in hits} == {*EntryKind}
+                assert {hit.said_at.utcoffset() for hit in hits} == {timedelta(hours=12)}
+            made = await memory.conversation("new", scope=SCOPE).context("herons?", budget=4_000, recall=True)
+            assert "passage" in {one.kind for one in made.manifest.recalled}
+            assert (await memory.conversation("new", scope=SCOPE).rebuild(made.manifest)).request == made.request
+            found = await conversation_tools(memory, SCOPE, "c").search_conversation("herons")
+            assert {hit["said_at"] for hit in found["hits"]} == {self.AUCKLAND.isoformat()}
 
     async def test_an_export_keeps_it(self) -> None:
         async with (
