@@ -11,7 +11,7 @@ import pytest
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import DigestOutcome, Item
 from hitherto.core.documents import NewDocument
-from hitherto.core.export import ExportScope, KeptConversation, LatestRecord
+from hitherto.core.export import ExportScope, KeptConversation, LatestRecord, UserRecord
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import LatestDigest
 from hitherto.core.log.message import Logged
@@ -131,6 +131,7 @@ class TestExport:
             await write(store, "c", *dialogue(1), scope=scope)
             await store.facts.add(scope, "mum", new(f"Of {scope}."))
             await store.documents.keep(scope, document(f"Of {scope}."))
+            await store.set_user_zone(tenant=scope.tenant, user=scope.user, time_zone="Asia/Tokyo")
         async with store.export.snapshot() as reader:
             assert [one.scope for one in await reader.conversations(MINE, after=0, limit=9)] == [SCOPE]
             assert [one.fact.content for one in await reader.facts(MINE, after=0, limit=9)] == [f"Of {SCOPE}."]
@@ -138,10 +139,17 @@ class TestExport:
             of_user = replace(MINE, agent=None)
             assert len(await reader.documents(of_user, after=0, limit=9)) == 2
             assert {one.scope for one in await reader.conversations(of_user, after=0, limit=9)} == {SCOPE, OTHERS[2]}
+            assert [one.user for one in await reader.users(of_user, after="", limit=9)] == [SCOPE.user]
+            assert [one.user for one in await reader.users(WHOLE, after=SCOPE.user, limit=9)] == ["x"]
             whole = await reader.conversations(WHOLE, after=0, limit=9)
             assert {one.scope.tenant for one in whole} == {SCOPE.tenant}
             assert len(whole) == 3
             assert await reader.conversations(WHOLE, after=whole[0].ref, limit=1) == whole[1:2]
+
+    async def test_an_import_keeps_what_is_set_for_a_user(self, store: Store) -> None:
+        for zone in ("Asia/Tokyo", "Europe/Berlin"):
+            await store.export.restore_user(SCOPE.tenant, UserRecord(user=SCOPE.user, time_zone=zone))
+        assert await store.zone(SCOPE) == "Asia/Tokyo"
 
     async def test_imported_facts_and_documents_are_there_once(self, store: Store) -> None:
         await store.facts.add(SCOPE, "mum", new("Fences."))
