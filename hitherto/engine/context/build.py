@@ -93,7 +93,7 @@ class ContextBuilder:
         calls = {call for message in request.incoming for call in message.answers}
         head, known = await self._head_and_known(facts, at, calls)
         if self.handle.services.settings.date_messages and not request.framework:
-            zone = self.handle.zone(head)
+            zone = await self.handle.zone(head)
             days = [in_zone(one.said_at or head.now, zone).date() for one in request.incoming]
             request = replace(request, days=tuple(days))
         defaults = await self.handle.defaults(head)
