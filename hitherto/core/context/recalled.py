@@ -91,6 +91,11 @@ class RecalledPiece:
             text = excerpt(text, ranges)
         return escaped(text.strip())
 
+    def within(self, group: RecalledPiece) -> bool:
+        """Whether it is a message by itself that the group has too."""
+        same = (self.kind, self.agent, self.conversation) == (group.kind, group.agent, group.conversation)
+        return same and not self.members and self.start in group.members
+
     def takes(self, room: int, count: Callable[[str], int]) -> int | None:
         """The tokens of its line; None if they are more than `room`. Takes time that goes by the room, not by the
         length of the text."""

@@ -176,7 +176,7 @@ class ContextBuilder:
         new = bool(question_of(request.incoming)) or not newest
         asked = gathered.head.next_seq if new else newest[0].seq
         moved = made.moved or 0
-        step = gathered.step(max(moved, asked), request.incoming) if moved > asked or len(said) < _REPLY else ""
+        step = gathered.step(max(moved, asked), request.incoming) if moved > asked or _is_reply(said) else ""
         return f"{said}\n{step}" if said and step else said
 
     def _queries(self, gathered: Gathered, question: str, today: date, wanted: _Wanted) -> Sequence[RecallQuery]:
@@ -276,6 +276,11 @@ class ContextBuilder:
 def _said(request: ContextRequest, gathered: Gathered) -> str:
     """What the user said last; "" where there is nothing."""
     return question_of(request.incoming) or question_of([one.message for one in gathered.newest_said()])
+
+
+def _is_reply(said: str) -> bool:
+    """Whether it is too short to tell by itself what it is about, and no question."""
+    return len(said) < _REPLY and not said.rstrip().endswith(("?", "？", "؟"))
 
 
 def _today(request: ContextRequest, gathered: Gathered, zone: tzinfo) -> date:

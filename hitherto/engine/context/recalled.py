@@ -266,7 +266,7 @@ class _Chosen:
     async def choose(self, query: RecallQuery, hits: Sequence[Hit | RecalledPiece], seen: _Seen) -> None:
         """Choose from the hits of a query, the best first. What fits is shown whole. What does not is cut to its
         passages: at once, if it is one of the few best or larger than all the room there was, else at the end, so that
-        smaller messages that follow it are shown whole."""
+        smaller messages that follow it are shown whole. A group takes the place of its message that was shown."""
         held_back = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
         whole, most = self.room - held_back, len(self.pieces) + query.limit
         looked_at, set_aside = 0, list[RecalledPiece]()
@@ -281,8 +281,13 @@ class _Chosen:
             left = self.room - held_back - self._above(one)
             takes = one.takes(whole, self.count)
             looked_at += 1
-            if takes is not None and takes <= left:
-                self._show(one, takes)
+            inside = [shown for shown in self.pieces if shown.within(one)] if one.members else []
+            freed = sum(self.count(shown.line) + 1 for shown in inside)
+            if takes is not None and takes <= left + freed:
+                self.pieces = [shown for shown in self.pieces if shown not in inside]
+                self._show(one, takes - freed)
+            elif inside:
+                self.left_out.append(replace(one, characters=one.passages[:1]))
             elif takes is None or looked_at <= _BEST:
                 self._cut(one, left)
             else:

@@ -54,3 +54,32 @@ async def test_what_a_hosted_tool_gave_is_not_the_assistants_word(
         await memory.wait_for_index()
         made = await chat.context("What of the paddle?", budget=400, recall=True)
         assert any(line in one["content"].splitlines() for one in made.messages)
+
+
+async def test_an_answer_is_shown_once_with_the_hosted_tool_that_it_rests_on(store: Store) -> None:
+    ran: list[dict[str, Any]] = [
+        {
+            "type": "code_interpreter_call",
+            "id": "ci_1",
+            "status": "completed",
+            "container_id": "cntr_1",
+            "code": "pay()",
+            "outputs": [{"type": "logs", "logs": "85928"}],
+        },
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "The monthly payment is 85,928 yen.", "annotations": []}],
+        },
+    ]
+    async with open_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("Compute the monthly payment."), *ran)
+        await memory.wait_for_index()
+        new = memory.conversation("new", scope=SCOPE)
+        made = await new.context("What was the monthly payment?", recall=True, wire="openai.responses")
+        shown = str(made.messages)
+        assert (shown.count("85,928 yen"), shown.count("pay()")) == (1, 1)
+        assert (await new.rebuild(made.manifest)).request == made.request
