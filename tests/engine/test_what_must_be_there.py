@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
@@ -250,21 +249,3 @@ async def test_a_result_that_is_cut_leaves_room_for_the_first_message(memory: Me
         made = await chat.context(tool_result("c", "river market window " * many), budget=2_500)
         assert [one["content"] for one in made.messages if one["role"] == "user"] == [TASK, "Good, go on."], many
         assert made.tokens <= 2_500
-
-
-@pytest.mark.parametrize("at", [(4,), (2, 6)], ids=["a file", "two files"])
-async def test_a_file_that_is_not_sent_leaves_room_for_the_messages_around_it(
-    memory: Memory, at: Sequence[int]
-) -> None:
-    pages = b"%PDF-1.7\n" + b"<< /Type /Page >>\n" * 100
-    part = {"type": "input_file", "filename": "plan.pdf", "file_data": base64.b64encode(pages).decode()}
-    file = read({"role": "user", "content": [part]}, "openai.responses")
-    chat = memory.conversation(f"files {next(_names)}", scope=SCOPE, policy="none")
-    log = [file if number in at else user(f"Message {number}. " + "What else? " * 40) for number in range(10)]
-    await chat.append(*log)
-    roomy = await chat.context("And now?", budget=4_000, recall=False)
-    # The first message has a room of its own.
-    context = await chat.context("And now?", budget=roomy.tokens + 140, recall=False)
-    assert [span.fate for span in context.manifest.fates] == [Fate.IN]
-    sent = [one["content"] for one in context.messages]
-    assert sent == [*("[file: plan.pdf]" if number in at else one.text for number, one in enumerate(log)), "And now?"]

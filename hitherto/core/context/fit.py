@@ -236,7 +236,7 @@ class Fitting:
         begin, total = extent(self.view, self.head)
         total += self.incoming
         step = step_of(self.beside_rules)
-        away = cut(total - self.gathered.unsent, max(left - for_facts, 0), step)
+        away = cut(total, max(left - for_facts, 0), step)
         # Recalled content gives way first, but has its share once the budget cuts; and where it cuts does not depend on
         # how short a question is.
         spare = request.recall_tokens + max(request.budget // _QUESTION - self.incoming, 0)

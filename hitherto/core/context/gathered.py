@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.context.written import halves
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Logged, Message, Role
 from hitherto.core.policy.view import View
-
-_FILE = 1_000
-"""Tokens beside its text that tell that a message has a file, a picture or sound."""
 
 _STEP = 1_000
 """Characters of each text of a step that tell what it is about."""
@@ -21,14 +18,12 @@ _STEP = 1_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
     """What was read for a context. `messages` ascend by seq: the verbatim ones from `read_from` on, a running sum, and
-    before them the tool items that an incoming result may belong to and what is `lasting`. Their running sums are as
-    `nearer` leaves them, and `unsent` are the tokens that it took for not sent."""
+    before them the tool items that an incoming result may belong to and what is `lasting`."""
 
     view: View
     head: Head
     messages: Sequence[Logged]
     read_from: int = 0
-    unsent: int = 0
 
     def newest_said(self) -> list[Logged]:
         """The newest user message: a list of one message, or an empty one."""
@@ -59,33 +54,6 @@ def _taken(request: ContextRequest) -> int:
     """The tokens of what is in the request in any case; the calls that incoming messages answer come to that."""
     incoming = request.sendable(request.codec.write(request.incoming), halves=halves(request.incoming))
     return sum(request.fixed().values()) + request.cost(incoming)
-
-
-def with_files(messages: Sequence[Logged], view: View, request: ContextRequest) -> list[Logged]:
-    """The messages of other formats whose files the request's may not send. None that a redaction reaches: there the
-    running sums are an estimate."""
-    wire, after = request.codec.name, max((one.end for one in view.layout.redactions), default=-1)
-    return [
-        one
-        for one in messages
-        if one.message.wire != wire and one.tokens - len(one.message.text) > _FILE and one.seq > after
-        if not one.erased
-    ]
-
-
-def unsent(messages: Sequence[Logged], request: ContextRequest) -> dict[int, int]:
-    """By seq, the tokens that the log counts more than the message takes in the request."""
-    return {one.seq: max(one.tokens - request.cost(request.codec.write([one.message])), 0) for one in messages}
-
-
-def nearer(messages: Sequence[Logged], unsent: Mapping[int, int]) -> list[Logged]:
-    """The messages with running sums that end where the log's do, without what is not sent: that of a message and of
-    those after it is added to its own."""
-    found, behind = list[Logged](), 0
-    for one in reversed(messages):
-        behind += unsent.get(one.seq, 0)
-        found.append(replace(one, sums=one.sums._replace(tokens=one.sums.tokens + behind)))
-    return found[::-1]
 
 
 def extent(view: View, head: Head) -> tuple[int, int]:

@@ -83,9 +83,8 @@ class ContextBuilder:
         cross_session: CrossSession | None = None,
         facts: bool | None = None,
     ) -> Context:
-        """The context: one round trip for the head and the facts, one for the messages that can fit, one more for each
-        file or so that is not sent, one where an opaque item or the digest of another conversation is shown, and one
-        where something is recalled.
+        """The context: one round trip for the head and the facts, one for the messages that can fit, one more where an
+        opaque item or the digest of another conversation is shown, and one where something is recalled.
 
         `cross_session` is the request's own choice. `recall` are the request's options (None: the policy's), and
         `facts` is whether facts are shown (None: as the setting says).

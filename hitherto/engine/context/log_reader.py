@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hitherto.aside import aside
-from hitherto.core.context.gathered import Gathered, extent, nearer, read_from, unsent, with_files
+from hitherto.core.context.gathered import Gathered, read_from
 from hitherto.core.context.lasting import lasting
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.group import Group, groups, newest
 from hitherto.core.log.head import Head, HeadWithCalls
-from hitherto.core.log.message import RESPONSES, Kind, Logged, size_of
+from hitherto.core.log.message import RESPONSES, Kind, Logged
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import View, view
 from hitherto.engine.context.context import begins_earlier, tools_from
@@ -53,25 +53,19 @@ class LogReader:
         return shown, replace(request, opaque=items)
 
     async def gathered(self, request: ContextRequest, shown: View, head: HeadWithCalls, at: int | None) -> Gathered:
-        """What a context is fitted from: read again from further back as long as files come up that are not sent.
-        Raises InvalidBatch for an incoming result whose call does not wait for one."""
-        begin, left_out = await aside(request.size, read_from, shown, head, request), dict[int, int]()
-        while True:
-            spared = sum(left_out.values())
-            reading = MessageRange(
-                start=shown.start,
-                stop=shown.stop,
-                tokens=shown.layout.tokens_at(max(begin - spared, 0)),
-                tools_from=tools_from(request, head, at),
-                lasting=lasting(shown, head) if request.lasting else None,
-                live_at=head.rev,
-            )
-            loaded = await self.messages(head, reading) if head.next_seq else []
-            tail = [one for one in loaded if one.seq >= reading.start and one.sums.tokens >= reading.tokens]
-            files = with_files(tail, shown, request)
-            left_out = await aside(size_of([one.message for one in files]), unsent, files, request)
-            if sum(left_out.values()) <= spared or begin - spared <= extent(shown, head)[0]:
-                break
+        """What a context is fitted from. Raises InvalidBatch for an incoming result whose call does not wait for
+        one."""
+        begin = await aside(request.size, read_from, shown, head, request)
+        reading = MessageRange(
+            start=shown.start,
+            stop=shown.stop,
+            tokens=shown.layout.tokens_at(begin),
+            tools_from=tools_from(request, head, at),
+            lasting=lasting(shown, head) if request.lasting else None,
+            live_at=head.rev,
+        )
+        loaded = await self.messages(head, reading) if head.next_seq else []
+        tail = [one for one in loaded if one.seq >= reading.start and one.sums.tokens >= reading.tokens]
         if not request.incoming and begins_earlier(tail, shown.start, head):
             latest = await self.newest_group(shown, head)
             if latest is not None:
@@ -79,8 +73,7 @@ class LogReader:
                 texts = [one.sums.tokens for one in latest.members if one.message.kind in (Kind.TEXT, Kind.COMPACTION)]
                 reading = replace(reading, tokens=min([reading.tokens, *texts]), tools_from=latest.first)
                 loaded = await self.messages(head, reading)
-        messages = nearer(loaded, left_out) if any(left_out.values()) else loaded
-        return Gathered(view=shown, head=head, messages=messages, read_from=begin, unsent=sum(left_out.values()))
+        return Gathered(view=shown, head=head, messages=loaded, read_from=begin)
 
     async def newest_said(self, shown: View, head: Head) -> list[Logged]:
         """The newest user messages, and a few others from the beginning."""
