@@ -71,10 +71,19 @@ _BEGINS = re.compile(
 )
 
 
+_DATA = 1_000
+"""Characters. Nobody writes a word of so many, with digits and letters of both cases at its beginning."""
+
+_RUN = re.compile(
+    r"(?<![A-Za-z0-9+/=_-])(?=[^\s\d]{0,99}\d)(?=[^\sA-Z]{0,99}[A-Z])(?=[^\sa-z]{0,99}[a-z])"
+    rf"(?:(?:[A-Za-z0-9+/]{{60,}}\r?\n){{13,}}[A-Za-z0-9+/=]*|[A-Za-z0-9+/=_-]{{{_DATA},}})"
+)
+"""In one run, or in lines, as mail and certificates have it."""
+
+
 def beside_data(text: str) -> Iterator[tuple[int, int]]:
     """Where a text has something else than data, such as a picture's base64 that was pasted into it: the first and the
-    end (exclusive) of each range, in characters. Nobody writes a word of `_DATA` characters. Takes time linear in the
-    length of the text."""
+    end (exclusive) of each range, in characters. Takes time linear in the length of the text."""
     start = 0
     for found in _RUN.finditer(text) if len(text) >= _DATA else ():
         yield start, found.start()
@@ -85,10 +94,6 @@ def beside_data(text: str) -> Iterator[tuple[int, int]]:
 def without_data(text: str) -> str:
     """The text with "…" wherever it has data."""
     return "…".join(text[start:end] for start, end in beside_data(text))
-
-
-_DATA = 1_000
-_RUN = re.compile(rf"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{{{_DATA},}}")
 
 
 def has_visible_text(text: str) -> bool:

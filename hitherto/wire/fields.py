@@ -124,14 +124,16 @@ def content(item: Payload, of: str, key: str = "content") -> str | list[Payload]
 
 
 def words_of(value: object) -> str:
-    """What there is to read in a JSON value: its texts, in their order, a line each, without ids, types, keys and
-    encoded data."""
+    """What there is to read in a JSON value: its texts and numbers, in their order, a line each, without ids, types,
+    keys and encoded data."""
     found: list[str] = []
     todo = [value]
     while todo:
         one = todo.pop()
         if isinstance(one, str):
             found += [one] if one.strip() and not _is_data(one) else []
+        elif isinstance(one, int | float) and not isinstance(one, bool):
+            found.append(json.dumps(one))
         elif isinstance(one, Mapping):
             fields = [*cast("Mapping[str, object]", one).items()]
             todo += [inner for key, inner in reversed(fields) if key not in _TECHNICAL]
@@ -142,11 +144,12 @@ def words_of(value: object) -> str:
 
 def _is_data(words: str) -> bool:
     """Whether a text is encoded: nobody writes a word of this length."""
-    return words.startswith("data:") or (len(words) > _LONGEST_WORD and _DATA.fullmatch(words) is not None)
+    return _DATA_URL.match(words) is not None or (len(words) > _LONGEST_WORD and _DATA.fullmatch(words) is not None)
 
 
 _LONGEST_WORD = 200
 _DATA = re.compile(r"[A-Za-z0-9+/=_-]+")
+_DATA_URL = re.compile(r"data:[^,\s]*,")
 
 _TECHNICAL = {
     *("type", "id", "call_id", "tool_use_id", "file_id", "container_id", "approval_request_id", "vector_store_id"),

@@ -76,7 +76,8 @@ def _parts(payload: Payload) -> Iterator[dict[str, Any]]:
             todo = [*cast("list[object]", one), *todo]
         elif isinstance(one, dict):
             part = cast("dict[str, Any]", one)
-            if part.get("type") in _PICTURES | _FILES:
+            kind = part.get("type")
+            if isinstance(kind, str) and kind in _PICTURES | _FILES:
                 yield part
             else:
                 todo.insert(0, part.get("content"))

@@ -402,7 +402,7 @@ def _without_tags(content: str | list[Payload]) -> str | list[Payload]:
         return _TAG.sub(r"<\\", content)
     return [
         {**one, key: _without_tags(one[key])}
-        if (key := "content" if one["type"] == "tool_result" else "text") in one and one[key] is not None
+        if isinstance(one.get(key := "content" if one["type"] == "tool_result" else "text"), str | list)
         else one
         for one in content
     ]
@@ -419,7 +419,8 @@ def _block(block: Payload) -> Payload:
         case "text":
             found.pop("parsed_output", None)
             if isinstance(cited := block.get("citations"), list):
-                found["citations"] = [_without(one, "file_id") for one in cast("list[Payload]", cited)]
+                whole = [cast("Payload", one) for one in cast("list[object]", cited) if isinstance(one, dict)]
+                found["citations"] = [_without(one, "file_id") for one in whole]
         case "tool_use":
             found |= {"id": safe_id(block.get("id") or "", ANTHROPIC), "name": _tool(block["name"], ANTHROPIC)}
             if not isinstance(block.get("input"), dict):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import textwrap
 
 import pytest
 
@@ -24,6 +25,7 @@ TEXTS: dict[str, list[Message]] = {
         assistant(calls=[Call(id="c1", name="photograph", arguments="{}")]),
         tool_result("c1", json.dumps({"picture": URL, "shows": "heron"})),
     ],
+    "of a user, in lines": [user(f"My heron:\n{textwrap.fill(DATA, 76)}\nIt stands in the pond.")],
     "of a tool, without a name": [
         assistant(calls=[Call(id="c1", name="photograph", arguments="{}")]),
         tool_result("c1", f"A heron in the pond, as PNG:\n{DATA}"),

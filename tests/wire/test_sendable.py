@@ -10,7 +10,7 @@ from hypothesis import given
 
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload, Wire
 from hitherto.testing.requests import refusals
-from hitherto.wire import codec
+from hitherto.wire import codec, read, user
 from hitherto.wire.sendable import safe_id
 from tests.wire.conversations import Conversation, conversations
 from tests.wire.items import ODD_ARGUMENTS
@@ -248,3 +248,24 @@ def test_what_needs_no_mending_is_the_same(conversation: Conversation) -> None:
     for item in conversation.items:
         follows = [output("Yes.")] if item.get("type") == "reasoning" else []
         assert codec(conversation.wire).sendable([item, *follows])[0] is item
+
+
+@pytest.mark.parametrize(
+    ("wire", "item"),
+    [
+        (RESPONSES, {"type": "a_call_output", "call_id": "c", "output": {"type": ["string", "null"], "kind": "file"}}),
+        (ANTHROPIC, {"role": "assistant", "content": [{"type": "text", "text": "See.", "citations": [0, "", "x"]}]}),
+        (
+            ANTHROPIC,
+            {
+                "role": "user",
+                "content": [{"type": "image", "source": {"type": "url", "url": "https://x"}, "text": {"a": 1}}],
+            },
+        ),
+    ],
+)
+def test_what_is_taken_can_be_sent(wire: Wire, item: Payload) -> None:
+    message = read(item, wire)
+    for to in (CHAT, RESPONSES, ANTHROPIC):
+        codec(to).within_limits([message])
+        codec(to).sendable(codec(to).write([user("Go on."), message]))

@@ -11,6 +11,10 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\u
 
 _RUN = re.compile(rf"(?:(?![{_UNSPACED}])[\w@#$%.+:/\\-])+")
 _GAP = " … "
+
+_LOOKED_AT = 50_000
+"""Characters at the beginning and at the end of a long text in which its values are looked for."""
+
 _OPENS = re.compile(r"(?:^|[.!?:\n]\s*)$")
 
 
@@ -19,8 +23,10 @@ def key_values(text: str, most: int) -> str:
     word in JSON, each once and in order, with a blank between them; where they have more than `most` characters, the
     first and the last of them, with "…" between.
 
-    Numbers of one and two digits, names of fields in JSON and a capital that only begins a sentence do not count. Takes
-    time in proportion to the text."""
+    Numbers of one and two digits, names of fields in JSON and a capital that only begins a sentence do not count. Of a
+    very long text, its beginning and its end are looked at."""
+    if len(text) > 2 * _LOOKED_AT:
+        text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
     found: dict[str, bool] = {}
     for word, tells in _words(text):
         found[word] = tells or found.get(word, False)

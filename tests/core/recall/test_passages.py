@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,3 +56,8 @@ def test_data_in_a_text_is_in_no_passage(words: list[str]) -> None:
 
 def test_data_alone_is_one_passage_without_a_word() -> None:
     assert passage_ranges(DATA[1]) == ((0, 0),)
+
+
+@pytest.mark.parametrize("text", ["-".join(["river", "stone", "tulip"] * 90), "ACGTTGCA" * 200])
+def test_words_without_blanks_are_no_data(text: str) -> None:
+    assert excerpt(text, passage_ranges(text)).replace(" … ", "") == text
