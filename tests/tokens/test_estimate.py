@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gettext
+import json
 from collections.abc import Iterator
 from importlib.resources import files
 
@@ -48,6 +49,20 @@ def test_it_is_no_less_for_mixtures(texts: list[str], between: str) -> None:
 @pytest.mark.parametrize("letter", ["ﷺ", "ﬁ", "½", "և", "㍻", "ｆ"])
 def test_it_is_no_less_for_what_tokenizers_write_out_first(letter: str) -> None:
     assert ESTIMATE.count(letter * 40) >= largest(letter * 40)
+
+
+BLANKS = {
+    "empty lines": "page one" + "\n" * 40 + "page two" + "\r\n" * 40,
+    "a table": "\n".join("|".join(word.ljust(100) for word in ("a", "b", "c")) for _ in range(8)),
+    "padded lines": "\n".join(f"line {number} of it".ljust(80) for number in range(20)),
+    "indented": json.dumps({"a": [{"k": one, "v": {"x": [1, {"y": one}]}} for one in range(9)]}, indent=8),
+    "braces": "\n".join(" " * (4 * depth) + "}" for depth in range(12, 0, -1)),
+}
+
+
+@pytest.mark.parametrize("text", BLANKS.values(), ids=BLANKS.keys())
+def test_it_is_no_less_for_runs_of_blanks(text: str) -> None:
+    assert ESTIMATE.count(text) >= largest(text)
 
 
 def translations() -> Iterator[tuple[str, str]]:
