@@ -313,7 +313,7 @@ class SettingsOptions(TypedDict, total=False):
     injection_age: timedelta | float | str | None
     cache_breakpoints: bool | None
     join_neighbors: bool | None
-    date_messages: bool
+    date_messages: bool | None
     worker: bool | None
     digest_concurrency: int | None
     lease_timeout: timedelta | float | str | None

@@ -141,8 +141,8 @@ def full_history(
     """Add to `into` what a conversation costs with all messages so far in each request, however many. A request goes on
     where the one before ended, with a cache breakpoint at its own end; `full_tokens` says how it counts."""
     of = codec(_wire(into.price))
-    told = 0 if instructions is None else of.system_tokens(instructions, counter)
-    tokens = [told + one for one in full_tokens(messages, of, counter)]
+    instructions_tokens = 0 if instructions is None else of.system_tokens(instructions, counter)
+    tokens = [instructions_tokens + one for one in full_tokens(messages, of, counter)]
     end = 0
     for step in steps(messages):
         if step.asked:

@@ -82,7 +82,11 @@ class ChatStream:
         return [item]
 
     def _take_call(self, delta: Payload, at: int) -> None:
-        kind = "custom" if delta.get("type") == "custom" or delta.get("custom") else "function"
+        kind = delta.get("type") or self._calls.get(at, {}).get("type") or "function"
+        if kind not in ("function", "custom") and "function" not in delta:  # a kind that no SDK knows yet
+            self._calls[at] = {**self._calls.get(at, {}), **{key: delta[key] for key in delta if key != "index"}}
+            return
+        kind = "custom" if kind == "custom" or delta.get("custom") else "function"
         field = "input" if kind == "custom" else "arguments"
         call = self._calls.setdefault(at, {"id": "", "type": kind, kind: {"name": "", field: ""}})
         said: Payload = delta.get(call["type"]) or {}

@@ -181,8 +181,8 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
         parts += (_read_call(call) for call in objects(item, "tool_calls", of))
     if item.get("function_call") is not None:
         call = mapping(item, "function_call", of)
-        given = call_arguments(call, "arguments", "a function_call")
-        parts.append(ToolCall(_legacy(call, "a function_call"), call["name"], given))
+        arguments = call_arguments(call, "arguments", "a function_call")
+        parts.append(ToolCall(_legacy(call, "a function_call"), call["name"], arguments))
     if not parts and "content" in item:
         return (Text(""),)  # a model that said nothing
     if not parts:

@@ -179,7 +179,7 @@ def _named(part: Image | File | OtherPart) -> str:
             label, words = part.label, part.words
         case _:
             pass
-    said = " ".join(words.split())
+    label, said = " ".join(label.split()), " ".join(words.split())
     return f"[{label}: {said}]" if said else f"[{label}]"
 
 

@@ -90,8 +90,8 @@ class SavedRequest(_Frozen):
     `family` that of the opaque items that could be sent. `recall_tokens` and `facts_room` were set aside for recalled
     content and for facts. `cache_breakpoints` is whether the request was made with them, `join_neighbors` whether
     neighbors of one role are one message, `days` are those of the incoming messages if user messages begin with their
-    day. `items` is there for what a
-    session of an SDK was shown: items that went to the model with the SDK's own instructions and input."""
+    day. `items` is there for what a session of an SDK was shown: items that went to the model with the SDK's own
+    instructions and input."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None

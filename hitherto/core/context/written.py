@@ -78,7 +78,8 @@ class GroupWriter:
         """What a message takes as it is shown, by itself."""
         request = self._request
         shown = request.opened(self._shown(logged))
-        return 0 if shown is None else request.cost(request.sendable(request.codec.write([shown])))
+        written = [] if shown is None else self.dated(request.codec.write([shown]), logged)
+        return request.cost(request.sendable(written))
 
     def cut(self, some: Sequence[Logged], most: int, groups: Sequence[Group]) -> None:
         """From now on the texts of `some`, which are in `groups`, are cut to so many tokens each."""

@@ -113,8 +113,10 @@ _PER_TOKEN = 3
 """Characters of a token among ids and numbers, about."""
 
 _CHARACTERS = 300
+"""What `Shorten` leaves of a result in a small budget."""
+
 _UNIT = 2_000
-"""Tokens. Four times as many are twice the characters: they follow the root of the budget."""
+"""Tokens of a budget, of which four times as many are twice the characters: they follow the root of it."""
 
 _LONG = 10_000
 _PLACEHOLDER = 12

@@ -49,6 +49,21 @@ async def test_whole_answers(chat: Conversation) -> None:
     assert [one.message.role for one in await chat.messages()] == ["user", "assistant", "tool", "assistant"]
 
 
+async def test_a_streamed_call_of_a_kind_that_is_not_known(chat: Conversation) -> None:
+    async def pieces() -> AsyncIterator[dict[str, Any]]:
+        call = {"index": 0, "id": "c1", "type": "hologram", "hologram": {"shows": "a kayak"}}
+        yield {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}, "finish_reason": None}]}
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+
+    async with chat.turn("What is it?", budget=2_000) as turn:
+        async for _ in turn.stream(pieces()):
+            pass
+        assert [(one.id, one.name) for one in turn.calls] == [("c1", "hologram")]
+        await turn.add(tool_result("c1", "A kayak."))
+        await turn.add("It is a kayak.")
+    assert "kayak" in (await chat.messages())[1].message.text
+
+
 @pytest.mark.parametrize(
     ("wire", "answer"),
     [
