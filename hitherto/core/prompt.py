@@ -13,12 +13,14 @@ from hitherto.core.ledger import Purpose
 
 @dataclass(frozen=True, slots=True)
 class PromptLine:
-    """One message, or a piece of a long one, as a summarizer sees it. `day` is the day on which it was said."""
+    """One message, or a piece of a long one, as a summarizer sees it. `day` is the day on which it was said,
+    `speaker` the name of the person who said it, where the message has one."""
 
     seq: int
     role: str
     text: str
     day: date | None = None
+    speaker: str | None = None
 
 
 def prompt_lines(lines: Iterable[PromptLine]) -> list[dict[str, object]]:
@@ -27,7 +29,8 @@ def prompt_lines(lines: Iterable[PromptLine]) -> list[dict[str, object]]:
     before: date | None = None
     for line in lines:
         day = {} if line.day is None or line.day == before else {"date": line.day.isoformat()}
-        found.append({"seq": line.seq, **day, "role": line.role, "text": line.text})
+        speaker = {} if line.speaker is None else {"speaker": line.speaker}
+        found.append({"seq": line.seq, **day, "role": line.role, **speaker, "text": line.text})
         before = line.day
     return found
 

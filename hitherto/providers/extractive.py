@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.prompts import ArchiveTask, CondenseTask, DigestTask
 from hitherto.core.log.message import storable
-from hitherto.core.prompt import Prompt, PromptLine, Task
+from hitherto.core.prompt import Prompt, PromptLine, Task, json_line
 from hitherto.core.recall.rerank import RerankTask
 from hitherto.core.recall.stopwords import STOP_WORDS
 from hitherto.ports.models import EXTRACTIVE, Completion, Model
@@ -200,6 +200,8 @@ _SHARE = 0.4
 _LONGEST = 240
 """Characters of one statement."""
 
+_ROLES = ("user", "assistant", "tool", "system")
+
 _INLINE = 50_000
 """Characters of a prompt up to which it is answered on the event loop; a longer one is answered in a thread."""
 
@@ -207,7 +209,7 @@ _INLINE = 50_000
 class Extractive(Model):
     """Picks the sentences that matter and quotes them: deterministic, offline, in linear time.
 
-    A statement is one sentence with its speaker ("User: …") and rests on the one message it is from. Nothing
+    A statement is one sentence with its speaker ("User: …", "Mika: …") and rests on the one message it is from. Nothing
     is merged or reworded: a decision that is changed later stays beside the new one, in the order in which
     they were made. A known statement that rests partly on messages which left the window is dropped, because
     nobody can tell which part of it that is. For an archive, topics are the most frequent words, and entities the
@@ -303,7 +305,7 @@ def _distinct(task: DigestTask, known: Sequence[Item]) -> Iterator[tuple[int, _C
     for index, line in enumerate(task.lines):
         turn += line.role == "user"
         for position, (text, words) in enumerate(_statements(line, longest)):
-            if (mark := key(words)) not in seen:
+            if (mark := key(words if line.speaker is None else text)) not in seen:
                 worth = weight(words, line.role)
                 if worth >= SUBSTANCE:
                     seen.add(mark)
@@ -311,11 +313,18 @@ def _distinct(task: DigestTask, known: Sequence[Item]) -> Iterator[tuple[int, _C
 
 
 def _statements(line: PromptLine, longest: int) -> Iterator[tuple[str, str]]:
-    speaker = " ".join(storable(line.role).split()).capitalize()
+    role = " ".join(storable(line.role).split()).capitalize()
+    speaker = role if line.speaker is None else _name(line.speaker)
     prefix = f"{speaker}: " if speaker else ""
     for sentence in sentences(storable(line.text)):
         words = plain(sentence, longest)
         yield prefix + words, words
+
+
+def _name(speaker: str) -> str:
+    """A person's name; in quotes where it would pass for a role."""
+    name = " ".join(storable(speaker).split())
+    return json_line(name) if name.lower() in _ROLES else name
 
 
 def _fitting(candidates: Iterable[_Candidate], room: int) -> list[_Candidate]:
@@ -380,7 +389,7 @@ def _speaker_and_words(statement: str) -> tuple[str, str]:
     """A statement's role and its words; a statement without a known speaker counts as the user's."""
     speaker, colon, words = statement.partition(": ")
     role = speaker.lower()
-    if colon and role in ("user", "assistant", "tool", "system"):
+    if colon and role in _ROLES:
         return role, words
     return "user", statement
 

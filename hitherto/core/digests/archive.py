@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from hitherto.core.digests.digest import Item, render_items
 from hitherto.core.digests.lists import listed, listed_values
-from hitherto.core.digests.prompts import ArchiveTask
+from hitherto.core.digests.prompts import ArchiveTask, line_of, speakers_rule
 from hitherto.core.documents import CONVERSATION, NewDocument, Passage, fingerprint_of, namespace_of
-from hitherto.core.log.message import Logged, storable
-from hitherto.core.plain_text import without_data
+from hitherto.core.log.message import Logged, Message, storable
+from hitherto.core.log.speaker import author_in
 from hitherto.core.prompt import Prompt, PromptLine, json_line, prompt_lines
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidModelAnswer
@@ -226,12 +226,13 @@ def archive_task(
     room = input_limit - _OVERHEAD - 2 * limit - 2 * count(digest)
     shown: list[PromptLine] = []
     for one in reversed(excerpt.messages):
-        text = without_data(one.message.text)
-        size = 2 * count(text) + _PER_LINE
+        line = line_of(one)
+        text = line.text
+        size = 2 * count(text) + count(line.speaker or "") + _PER_LINE
         if size > room:
             text = text[: len(text) * max(room - _PER_LINE, 0) // size] if not shown else ""
         if text:
-            shown.append(PromptLine(one.seq, one.message.role.value, text, one.said_at.date()))
+            shown.append(replace(line, text=text))
         room -= size
         if room < 0:
             break
@@ -245,7 +246,8 @@ def archive_prompt(task: ArchiveTask) -> Prompt:
     lines.append("Messages:")
     lines += [json_line(line) for line in prompt_lines(task.lines)]
     return Prompt(
-        system=_ARCHIVE.replace("LIMIT", str(task.limit)).replace("ANSWER", _AS_TEXT if task.plain_text else _AS_JSON),
+        system=_ARCHIVE.replace("LIMIT", str(task.limit)).replace("ANSWER", _AS_TEXT if task.plain_text else _AS_JSON)
+        + speakers_rule(task.lines),
         user="\n".join(lines),
         schema_name="archived_conversation",
         schema={} if task.plain_text else ARCHIVE_SCHEMA,
@@ -259,9 +261,14 @@ def fallback_summary(excerpt: Excerpt, items: Sequence[Item]) -> ArchiveSummary:
     openings of the first messages."""
     text = _kept_of(excerpt, items).strip()
     if not text:
-        openings = [(one.message.role.value, " ".join(one.message.text[:_OPENING].split())) for one in excerpt.messages]
-        text = "\n".join(f"{role}: {opening}" for role, opening in openings if opening)[:_OPENINGS]
+        openings = [(_said_by(one.message), " ".join(one.message.text[:_OPENING].split())) for one in excerpt.messages]
+        text = "\n".join(f"{who}: {opening}" for who, opening in openings if opening)[:_OPENINGS]
     return ArchiveSummary(summary=storable(text) or "(no text)")
+
+
+def _said_by(message: Message) -> str:
+    role = message.role.value
+    return " ".join((author_in(role, message.raw) or role).split())
 
 
 def archived(excerpt: Excerpt, archive: ArchiveSummary, *, cut: Callable[[str], tuple[Passage, ...]]) -> NewDocument:

@@ -15,7 +15,14 @@ from typing import Any, TypeVar, cast
 from hitherto.core.answers import numbers
 from hitherto.core.digests.digest import Item, render_items
 from hitherto.core.digests.lists import SUMMARY_AND_FACTS, changes, json_object, no_json, statement
-from hitherto.core.digests.prompts import CondenseTask, DigestTask, condense_prompt, digest_prompt, known_line
+from hitherto.core.digests.prompts import (
+    CondenseTask,
+    DigestTask,
+    condense_prompt,
+    digest_prompt,
+    known_line,
+    speakers_rule,
+)
 from hitherto.core.facts.extract import Extraction, FactsTask, extraction, once_each
 from hitherto.core.facts.fact import ExtractedFact
 from hitherto.core.log.ranges import Ranges, before, clipped, joined, ranges
@@ -85,7 +92,7 @@ def digest(
     bare = DigestTask(
         known=(), leaving=frozenset(), lines=(), limit=limit, facts=facts, prose=prose, plain_text=plain_text
     )
-    steps = list(_steps(lines, max(input_limit - _overhead(bare, count) - 2 * limit, 500), count))
+    steps = list(_steps(lines, max(input_limit - _overhead(bare, lines, count) - 2 * limit, 500), count))
     extractions: list[Extraction] = []
     something = any(_WORD.search(line.text) for line in lines)
     for number, shown in enumerate(steps, 1):
@@ -126,10 +133,12 @@ def _shortened(facts: FactsTask, room: int, count: Count) -> FactsTask:
     return facts
 
 
-def _overhead(bare: DigestTask, count: Count) -> int:
+def _overhead(bare: DigestTask, lines: Sequence[PromptLine], count: Count) -> int:
     """Tokens of a prompt beside the statements so far and the messages."""
     prompt = corrected(digest_prompt(bare))
-    return max(_PROMPT_OVERHEAD, count(prompt.system + prompt.user) + count(json.dumps(prompt.schema)))
+    return max(
+        _PROMPT_OVERHEAD, count(prompt.system + speakers_rule(lines) + prompt.user) + count(json.dumps(prompt.schema))
+    )
 
 
 def _asked(prompt: Prompt, read: Callable[[str], _Read], count: Count) -> Generator[Prompt, str, _Read]:
@@ -156,7 +165,7 @@ def _steps(lines: Sequence[PromptLine], room: int, count: Count) -> Iterator[lis
     used = 0
     for line in lines:
         for piece in _pieces(line, room, count):
-            size = count(piece.text) + 30
+            size = count(piece.text) + count(piece.speaker or "") + 30
             if portion and used + size > room:
                 yield portion
                 portion, used = [], 0

@@ -15,6 +15,9 @@ from hitherto.core.digests.digest import Item
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import OTHER, KnownFact
 from hitherto.core.ledger import Purpose
+from hitherto.core.log.message import Logged
+from hitherto.core.log.speaker import author_in
+from hitherto.core.plain_text import without_data
 from hitherto.core.prompt import Prompt, PromptLine, Task, json_line, prompt_lines
 
 
@@ -111,6 +114,24 @@ class ArchiveTask(Task):
     digest: str
     limit: int
     plain_text: bool = False
+
+
+def line_of(one: Logged) -> PromptLine:
+    """A message as a prompt shows it."""
+    role = one.message.role.value
+    speaker = author_in(role, one.message.raw)
+    return PromptLine(one.seq, role, without_data(one.message.text), one.said_at.date(), speaker)
+
+
+SPEAKERS = (
+    '\n\nA message with a "speaker" was said by that person: "I" in it is that person, and the user only if the user '
+    "has that name."
+)
+
+
+def speakers_rule(lines: Iterable[PromptLine]) -> str:
+    """What a prompt says beside its rules where a message has a speaker; "" where none has."""
+    return SPEAKERS if any(line.speaker is not None for line in lines) else ""
 
 
 _MATERIAL = (
@@ -216,7 +237,7 @@ def digest_prompt(task: DigestTask) -> Prompt:
     lines.append("New messages:")
     lines += map(json_line, prompt_lines(task.lines))
     return Prompt(
-        system=_digest_system(task),
+        system=_digest_system(task) + speakers_rule(task.lines),
         user="\n".join(lines),
         schema_name="digest_changes",
         schema={} if task.plain_text else DIGEST_SCHEMA if facts is None else digest_schema(facts.categories),

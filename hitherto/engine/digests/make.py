@@ -21,17 +21,16 @@ from hitherto.core.digests.archive import (
 )
 from hitherto.core.digests.digest import DigestOutcome, DigestWork
 from hitherto.core.digests.make import DigestContent, digest
-from hitherto.core.digests.prompts import PROMPT_VERSION
+from hitherto.core.digests.prompts import PROMPT_VERSION, line_of
 from hitherto.core.documents import NewDocument, passages
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
 from hitherto.core.log.message import RESPONSES, size_of
-from hitherto.core.plain_text import without_data
 from hitherto.core.policy.parts import Chunk, Summarize
 from hitherto.core.policy.policy import Stage
 from hitherto.core.policy.view import layout_of
-from hitherto.core.prompt import Prompt, PromptLine
+from hitherto.core.prompt import Prompt
 from hitherto.engine.calls import CallContext, Calls, figure, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.facts.learn import FoundFacts, facts_task, found_facts_of
@@ -182,10 +181,7 @@ class DigestMaker:
         about = await facts_task(self._services, self._embedding, work, action)
         making = digest(
             base=work.base if isinstance(action, Summarize) else (),
-            lines=[
-                PromptLine(one.seq, one.message.role.value, without_data(one.message.text), one.said_at.date())
-                for one in work.messages
-            ],
+            lines=[line_of(one) for one in work.messages],
             start=work.digest.start,
             limit=action.max_tokens,
             input_limit=model.input_limit,

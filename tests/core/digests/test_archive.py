@@ -17,12 +17,13 @@ from hitherto.core.digests.archive import (
     fallback_summary,
 )
 from hitherto.core.digests.digest import Item
-from hitherto.core.digests.prompts import ArchiveTask
+from hitherto.core.digests.prompts import SPEAKERS, ArchiveTask
 from hitherto.core.documents import Passage
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty
-from hitherto.core.log.message import Logged, Message
+from hitherto.core.log.message import CHAT, Logged, Message
+from hitherto.wire import codec
 from tests.store.samples import LONG_AGO, SCOPE, assistant, user
 
 count = tokens.counter_for(tokens.CANONICAL).count
@@ -142,7 +143,7 @@ def test_the_prompt_fits_the_model() -> None:
         assert count(prompt.system) + count(prompt.user) + prompt.max_tokens <= input_limit + 500
         assert prompt.user.count('"seq"') >= 1
         assert prompt.user.endswith(json.dumps({"seq": 199, "role": "user", "text": texts[3]})), "the newest are shown"
-    assert count(archive_prompt(task(dialogue(user("")))).system) <= _OVERHEAD
+    assert count(archive_prompt(task(dialogue(user("")))).system + SPEAKERS) <= _OVERHEAD
 
 
 def test_one_message_that_is_too_long_is_cut() -> None:
@@ -162,6 +163,15 @@ def test_data_in_a_message_is_not_shown() -> None:
 def test_without_statements_the_messages_speak_for_themselves() -> None:
     of = dialogue(user("Which \n tokens?"), assistant("J" * 500), user(" "))
     assert fallback_summary(of, ()).summary == "user: Which tokens?\nassistant: " + "J" * 200
+
+
+def test_a_message_is_said_by_the_person_in_its_name() -> None:
+    of = dialogue(codec(CHAT).read({"role": "user", "name": "Mika", "content": "I bring the tent."}), user("Thanks."))
+    asked = archive_prompt(task(of))
+    mika, thanks = (json.loads(line) for line in asked.user.splitlines()[-2:])
+    assert (mika["speaker"], "speaker" in thanks) == ("Mika", False)
+    assert 'A message with a "speaker" was said by that person' in asked.system
+    assert fallback_summary(of, ()).summary == "Mika: I bring the tent.\nuser: Thanks."
 
 
 def test_there_is_always_something() -> None:

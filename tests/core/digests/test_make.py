@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.make import _PROMPT_OVERHEAD, DigestContent, digest
-from hitherto.core.digests.prompts import PROMPT_VERSION, CondenseTask, DigestTask, condense_prompt, digest_prompt
+from hitherto.core.digests.prompts import (
+    PROMPT_VERSION,
+    SPEAKERS,
+
+    CondenseTask,
+    DigestTask,
+    condense_prompt,
+    digest_prompt,
+)
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.ranges import joined, ranges
 from hitherto.core.prompt import Prompt, PromptLine, corrected
@@ -175,7 +183,7 @@ def test_long_input_is_digested_in_steps_and_none_of_it_is_left_out() -> None:
 @pytest.mark.parametrize("prose", [False, True])
 def test_the_overhead_of_a_prompt_is_bounded(prose: bool) -> None:
     bare = digest_prompt(DigestTask(known=(), leaving=frozenset(), lines=(), limit=1_000_000, prose=prose))
-    assert count(corrected(bare).system + bare.user) + count(json.dumps(bare.schema)) <= _PROMPT_OVERHEAD
+    assert count(corrected(bare).system + SPEAKERS + bare.user) + count(json.dumps(bare.schema)) <= _PROMPT_OVERHEAD
 
 
 def test_prompts_without_facts_are_what_they_were() -> None:
@@ -195,6 +203,16 @@ def test_prompts_without_facts_are_what_they_were() -> None:
 def _printed(prompt: Prompt) -> str:
     parts = (prompt.system, prompt.user, json.dumps(prompt.schema), prompt.schema_name, str(prompt.max_tokens))
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()
+
+
+def test_a_message_has_its_speaker_and_the_prompt_says_what_that_means() -> None:
+    shown = (PromptLine(0, "user", "I bring the tent.", speaker="Mika"), PromptLine(1, "user", "Thanks."))
+    asked = digest_prompt(DigestTask(known=(), leaving=frozenset(), lines=shown, limit=300))
+    assert asked.user.splitlines()[-2:] == [
+        '{"seq": 0, "role": "user", "speaker": "Mika", "text": "I bring the tent."}',
+        '{"seq": 1, "role": "user", "text": "Thanks."}',
+    ]
+    assert 'A message with a "speaker" was said by that person' in asked.system
 
 
 def test_the_first_message_of_each_day_has_its_date() -> None:

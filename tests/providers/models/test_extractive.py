@@ -47,6 +47,15 @@ async def test_a_statement_is_a_sentence_with_its_speaker_and_its_seq():
 
 
 @pytest.mark.parametrize(
+    ("name", "said"), [("Mika", "Mika: I bring the tent."), ("assistant", '"assistant": I bring the tent.')]
+)
+async def test_a_person_is_the_speaker_by_name_and_passes_for_no_role(name: str, said: str):
+    line = PromptLine(0, "user", "I bring the tent.", speaker=name)
+    assert await added(line) == [said]
+    assert await added(line, known=[Item(said, ((0, 0),))]) == []
+
+
+@pytest.mark.parametrize(
     ("text", "picked"),
     [
         (
