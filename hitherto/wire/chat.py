@@ -36,10 +36,10 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
-    converted,
     readable,
     reads,
     record_of,
+    said,
     sources,
     with_record,
 )
@@ -241,7 +241,7 @@ def _spoken(exchange: Exchange, after: list[Payload]) -> list[Payload]:
     joinable = False
     for message in exchange.speakers:
         native = message.wire == CHAT
-        says = None if native else converted(message)
+        says = None if native else said(message)
         if says is not None and (record := record_of(says)):
             (after if any(map(_calls, spoken)) else spoken).append({"role": "user", "content": record})
             joinable = False
@@ -276,7 +276,7 @@ def _written(exchange: Exchange) -> list[Payload]:
         if own is not None and not _has_media(own):
             found = [(message.answers[0], own)]
         else:
-            says = converted(message)
+            says = said(message)
             found = [(result.call_id, _result(result)) for result in says.results]
             more = [*map(_seen, says.results), _item(NeutralMessage(Role.USER, says.shown))]
         for call, item in found:
@@ -312,6 +312,8 @@ def _item(says: NeutralMessage) -> Payload | None:
         "role": says.role.value,
         "content": _content(parts, media=says.role is Role.USER) if parts else None,
     }
+    if says.name:
+        item["name"] = says.name
     return {**item, "tool_calls": calls} if calls else item
 
 

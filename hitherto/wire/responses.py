@@ -147,7 +147,8 @@ def _message(item: Payload) -> NeutralMessage:
     of = f"a responses {name} message"
     if role is Role.ASSISTANT and item.get("content") == []:
         return NeutralMessage(role, (Text(""),))  # a model that was stopped before its first word
-    return NeutralMessage(role, _parts(content(item, of), of))
+    speaker = item.get("name")
+    return NeutralMessage(role, _parts(content(item, of), of), speaker if isinstance(speaker, str) else "")
 
 
 def _answer(item: Payload, of: str) -> NeutralMessage:

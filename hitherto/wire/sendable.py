@@ -320,6 +320,8 @@ def _responses(item: Payload) -> Payload | None:
         found.pop("status", None)
     elif kind == "message" and item.get("role") == "assistant" and isinstance(parts := item["content"], list):
         found["content"] = [_without_nulls(part) for part in cast("list[Payload]", parts)]
+    if kind == "message":
+        found = with_name_in_words(found, "input_text")
     if isinstance(own := found.get("id"), str) and kind != "item_reference" and _call_key(item) != "id":
         begins = _BEGINS.get(kind, "")
         safe = re.sub("[^a-zA-Z0-9_-]", "_", own if own.startswith(begins) else f"{begins}_{own}")[:_LONGEST_ITEM_ID]
@@ -327,6 +329,23 @@ def _responses(item: Payload) -> Payload | None:
         if kind == "reasoning" and safe != own:
             del found["id"]
     return _responses_shape(found)
+
+
+def with_name_in_words(item: Payload, text_type: str) -> Payload:
+    """The message with its speaker's name in front of its words, for an API that has no field for it; `text_type` is
+    that of its text parts."""
+    found, name, content = _without(item, "name"), item.get("name"), item.get("content")
+    if not isinstance(name, str) or not name.strip() or not content:
+        return found
+    name = " ".join(name.split())
+    if isinstance(content, str):
+        return {**found, "content": f"{name}: {content}"}
+    parts = list(cast("list[Payload]", content))
+    at = next((at for at, part in enumerate(parts) if part.get("type") in _TEXTS), None)
+    if at is None:
+        return {**found, "content": [{"type": text_type, "text": f"{name}:"}, *parts]}
+    parts[at] = {**parts[at], "text": f"{name}: {parts[at].get('text', '')}"}
+    return {**found, "content": parts}
 
 
 def _responses_shape(item: Payload) -> Payload | None:

@@ -314,6 +314,12 @@ def test_a_name_is_said_in_front_of_the_words() -> None:
         assert codec(target).write([message]) == [{"role": "user", "content": "Ada: What do I bring?"}]
 
 
+def test_the_name_in_a_message_of_responses_is_that_of_chat() -> None:
+    message = codec(RESPONSES).read({"role": "user", "name": "Ada", "content": "What do I bring?"})
+    assert codec(CHAT).write([message]) == [{"role": "user", "content": "What do I bring?", "name": "Ada"}]
+    assert codec(ANTHROPIC).write([message]) == [{"role": "user", "content": "Ada: What do I bring?"}]
+
+
 UNSAYABLE: list[tuple[str, dict[str, Any], str]] = [
     (CHAT, {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "[audio]"),
     (CHAT, {"type": "file", "file": {"file_id": "file-1"}}, "[file]"),

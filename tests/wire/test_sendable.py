@@ -116,6 +116,12 @@ MENDED: list[tuple[Wire, list[Item], list[Item]]] = [
     (RESPONSES, [{**output("Hi"), "id": "__fake_id__"}], [{**output("Hi"), "id": "msg___fake_id__"}]),
     (RESPONSES, [{**THOUGHT, "status": None, "content": None}, output("Hi")], [THOUGHT, output("Hi")]),
     (RESPONSES, [THOUGHT, said(type="message"), HI], [HI]),
+    (RESPONSES, [{**HI, "name": "Anna Maria"}], [{**HI, "content": f"Anna Maria: {HI['content']}"}]),
+    (
+        RESPONSES,
+        [{**said({"type": "input_text", "text": "Hi"}, role="user"), "name": "Anna"}],
+        [said({"type": "input_text", "text": "Anna: Hi"}, role="user")],
+    ),
     (RESPONSES, [said(text("Hi"), role="user")], [said({"type": "input_text", "text": "Hi"}, role="user")]),
     (
         RESPONSES,
