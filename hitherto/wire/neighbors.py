@@ -12,9 +12,13 @@ from hitherto.core.context.request import StablePart, WireFormat
 from hitherto.core.log.message import Payload
 from hitherto.wire.anthropic import NO_USER
 from hitherto.wire.chat import ChatFormat
+from hitherto.wire.sendable import with_name_in_words
 
 NO_ANSWER: Final = "[no answer]"
 """Stands in for the assistant's words where the user speaks again after calls."""
+
+
+_SPEAK: Final = {"system", "developer", "user", "assistant"}
 
 
 class JoiningChatFormat(ChatFormat):
@@ -31,6 +35,11 @@ class JoiningChatFormat(ChatFormat):
 
     def takes_breakpoints(self, model: str | None) -> bool:
         return False
+
+    def sendable(self, items: Sequence[Payload], *, halves: bool = True, framework: bool = False) -> list[Payload]:
+        """Templates show no names: they stand in front of the words."""
+        told = [with_name_in_words(one, "text") if "name" in one and one["role"] in _SPEAK else one for one in items]
+        return super().sendable(told, halves=halves, framework=framework)
 
     def joined(self, items: Sequence[Payload]) -> list[Payload]:
         found: list[Payload] = []
@@ -81,15 +90,13 @@ def _with_tools(items: Sequence[Payload]) -> Iterator[Payload]:
 
 
 def _joined(first: Payload, second: Payload) -> Payload:
-    """One message for two of a role, with a blank line between their texts. It has a name only if both have the
-    same."""
+    """One message for two of a role, with a blank line between their texts."""
     mine, other = first.get("content"), second.get("content")
     if all(one is None or isinstance(one, str) for one in (mine, other)):
         content: object = "\n\n".join(filter(None, (mine, other)))
     else:
         content = [*_parts(mine), *_parts(other)]
-    fields = {**first, **second, "content": content}
-    return {key: one for key, one in fields.items() if key != "name" or first.get(key) == second.get(key)}
+    return {**first, **second, "content": content}
 
 
 def _parts(content: object) -> list[Payload]:

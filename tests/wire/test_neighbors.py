@@ -45,12 +45,16 @@ IMAGE: Item = {"type": "image_url", "image_url": {"url": "https://e.example/a.pn
                 A,
             ],
         ),
-        ([{**U, "name": "Ann"}, {**U, "name": "Ann"}], [says("user", "A\n\nA", name="Ann")]),
-        ([{**U, "name": "Ann"}, {**U, "name": "Ben"}], [says("user", "A\n\nA")]),
+        (
+            [says("user", "A", name="Ann Lee"), says("user", [IMAGE], name="Ben")],
+            [says("user", [{"type": "text", "text": "Ann Lee: A"}, {"type": "text", "text": "Ben:"}, IMAGE])],
+        ),
+        ([says("user", "A", name="Ann"), A], [says("user", "Ann: A"), A]),
     ],
 )
 def test_what_is_joined(items: list[Item], sent: list[Item]) -> None:
     chat = codec("openai.chat").joining()
+    items = chat.sendable(items)
     assert chat.joined(items) == sent
     assert chat.joined(sent) == sent
     request = chat.request(system=["Be kind.", says("system", "Be brief.")], items=items, tools=())

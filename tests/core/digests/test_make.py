@@ -17,7 +17,6 @@ from hitherto.core.digests.make import _PROMPT_OVERHEAD, DigestContent, digest
 from hitherto.core.digests.prompts import (
     PROMPT_VERSION,
     SPEAKERS,
-
     CondenseTask,
     DigestTask,
     condense_prompt,
