@@ -23,6 +23,7 @@ from hitherto.wire.fields import (
     own,
     shown,
     text,
+    transcript,
     words_of,
 )
 from hitherto.wire.neutral import (
@@ -173,8 +174,7 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
     if item.get("refusal") is not None:
         parts.append(Text(text(item, "refusal", of)))
     if item.get("audio") is not None:
-        spoken: object = cast("Payload", item["audio"]).get("transcript") if isinstance(item["audio"], dict) else None
-        parts.append(Text(spoken) if isinstance(spoken, str) and spoken.strip() else OtherPart("audio"))
+        parts.append(Text(spoken) if (spoken := transcript(item)) else OtherPart("audio"))
     if (cited := sources(item.get("annotations"))) is not None:
         parts.append(cited)
     if item.get("tool_calls") is not None:

@@ -123,6 +123,13 @@ def content(item: Payload, of: str, key: str = "content") -> str | list[Payload]
     return parts
 
 
+def transcript(item: Payload) -> str:
+    """The words of a model's spoken answer in chat completions; "" where they are not known."""
+    audio = item.get("audio")
+    words = cast("Payload", audio).get("transcript") if isinstance(audio, dict) else None
+    return words if isinstance(words, str) and words.strip() else ""
+
+
 def words_of(value: object) -> str:
     """What there is to read in a JSON value: its texts and numbers, in their order, a line each, without ids, types,
     keys and encoded data."""

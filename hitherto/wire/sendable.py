@@ -16,7 +16,7 @@ from typing import Final, TypeVar, cast
 from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, too_deep
 from hitherto.wire.answers import EMPTY
 from hitherto.wire.cost import compact
-from hitherto.wire.fields import call_arguments
+from hitherto.wire.fields import call_arguments, transcript
 from hitherto.wire.sealed import kind_of, leading_on
 
 Used = dict[tuple[str, str], int]
@@ -281,7 +281,12 @@ def _chat_answer(item: Payload) -> Payload | None:
     for key in ("refusal", "audio", "function_call", "tool_calls"):
         if not item.get(key):
             item.pop(key, None)
-    if isinstance(audio := item.get("audio"), dict):
+    if spoken := transcript(item):  # the API refuses the id of a sound that expired, or that another model made
+        del item["audio"]
+        own = item.get("content") or []
+        before = [{"type": "text", "text": own}] if isinstance(own, str) else own
+        item["content"] = [*before, {"type": "text", "text": spoken}] if before else spoken
+    elif isinstance(audio := item.get("audio"), dict):
         item["audio"] = {"id": cast("Payload", audio).get("id")}
     if "tool_calls" in item:
         item["tool_calls"] = [_chat_call(call) for call in item["tool_calls"]]

@@ -25,6 +25,7 @@ CITED: Item = {
     "end_char_index": 2,
 }
 HI: Item = {"role": "user", "content": "Hi"}
+HELLO: Item = {"role": "assistant", "content": "Hi"}
 LONG = "call_" + "x" * 100
 
 
@@ -96,6 +97,8 @@ MENDED: list[tuple[Wire, list[Item], list[Item]]] = [
         [{"role": "assistant", "content": None, "audio": {"id": "a", "data": "AAAA", "expires_at": 1}}],
         [{"role": "assistant", "content": None, "audio": {"id": "a"}}],
     ),
+    (CHAT, [{"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Hi"}}], [HELLO]),
+    (CHAT, [said(text("Yes."), audio={"id": "a", "transcript": "Hi"})], [said(text("Yes."), text("Hi"))]),
     (CHAT, [{"role": "assistant", "content": None}, HI], [HI]),
     (CHAT, [said(text(""), text("Yes."))], [said(text("Yes."))]),
     (CHAT, [said(text(""), role="user")], [{"role": "user", "content": ""}]),
