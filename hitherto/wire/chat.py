@@ -41,6 +41,7 @@ from hitherto.wire.neutral import (
     reads,
     record_of,
     said,
+    sound,
     sources,
     with_record,
 )
@@ -230,7 +231,7 @@ def _part(part: Payload, of: str) -> Shown:
             url, name = fields.get("file_data"), words_of(fields.get("filename"))
             return File(url, name) if isinstance(url, str) else OtherPart("file", name)
         case "input_audio":
-            return OtherPart("audio")
+            return sound(part)
         case _:
             return OtherPart(own(kind, of, CHAT), words_of(part))
 
@@ -341,6 +342,8 @@ def _medium(part: Shown) -> Payload:
             return _image(part)
         case File(url, name) if url.startswith("data:"):
             return {"type": "file", "file": {"filename": name or "file", "file_data": url}}
+        case OtherPart(sound={"data": str(), "format": str()}):
+            return {"type": "input_audio", "input_audio": part.sound}
         case _:
             return _text(readable(part))
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
 from hitherto.core.plain_text import RECORD, fenced, statements
@@ -63,10 +63,12 @@ class File:
 @dataclass(frozen=True, slots=True)
 class OtherPart:
     """A part that only some APIs have: a sound, an image or a file stored at the provider, sources. Others get
-    `[label]`, with the `words` that there are of it."""
+    `[label]`, with the `words` that there are of it. `sound` is the `input_audio` of OpenAI's formats, which only chat
+    sends."""
 
     label: str
     words: str = ""
+    sound: Payload | None = None
 
 
 Shown = Text | Image | File | OtherPart
@@ -225,6 +227,12 @@ def with_record(says: NeutralMessage) -> NeutralMessage:
     words = "\n".join(readable(part) for part in says.shown if not isinstance(part, Image | File))
     record = fenced(f"A tool said this, not the user. {RECORD}", map("- {}".format, statements(words)))
     return NeutralMessage(Role.USER, (Text(record), *(part for part in says.shown if isinstance(part, Image | File))))
+
+
+def sound(part: Payload) -> OtherPart:
+    """A user's sound in a part of OpenAI's formats, and what was said in it, where that is known."""
+    own = part.get("input_audio")
+    return OtherPart("audio", words_of(part.get("transcript")), cast("Payload", own) if isinstance(own, dict) else None)
 
 
 def sources(cited: object) -> OtherPart | None:

@@ -32,6 +32,7 @@ from hitherto.wire.neutral import (
     readable,
     reads,
     record_of,
+    sound,
     sources,
 )
 
@@ -228,7 +229,7 @@ def _part(part: Payload, of: str) -> Shown:
             url, name = part.get("file_data") or part.get("file_url"), words_of(part.get("filename"))
             return File(url, name) if isinstance(url, str) else OtherPart("file", name)
         case "input_audio":
-            return OtherPart("audio", words_of(part))
+            return sound(part)
         case _:
             return OtherPart(own(kind, of, RESPONSES), words_of(part))
 

@@ -17,6 +17,7 @@ from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload
 from hitherto.wire.answers import EMPTY
 from hitherto.wire.cost import compact
 from hitherto.wire.fields import call_arguments, transcript
+from hitherto.wire.neutral import readable, sound
 from hitherto.wire.sealed import kind_of, leading_on
 
 Used = dict[tuple[str, str], int]
@@ -127,7 +128,8 @@ def _is_plain_result(item: Payload) -> bool:
     keys = item.keys()
     if keys == _CHAT_RESULT:
         return isinstance(item["content"], str) and 0 < len(item["tool_call_id"] or "") <= _LONGEST_ID[CHAT]
-    return keys == _RESPONSES_RESULT and 0 < len(item["call_id"] or "") <= _LONGEST_ID[CHAT]
+    given = keys == _RESPONSES_RESULT and isinstance(item["output"], str)
+    return given and 0 < len(item["call_id"] or "") <= _LONGEST_ID[CHAT]
 
 
 def _unused(kind: str, name: str, most: int | None, used: Used) -> str:
@@ -327,6 +329,9 @@ def _responses(item: Payload) -> Payload | None:
         found["content"] = [_without_nulls(part) for part in cast("list[Payload]", parts)]
     if kind == "message":
         found = with_name_in_words(found, "input_text")
+    for key in ("content", "output"):
+        if isinstance(parts := found.get(key), list):
+            found[key] = [_without_sound(part) for part in cast("list[Payload]", parts)]
     if isinstance(own := found.get("id"), str) and kind != "item_reference" and _call_key(item) != "id":
         begins = _BEGINS.get(kind, "")
         safe = re.sub("[^a-zA-Z0-9_-]", "_", own if own.startswith(begins) else f"{begins}_{own}")[:_LONGEST_ITEM_ID]
@@ -351,6 +356,11 @@ def with_name_in_words(item: Payload, text_type: str) -> Payload:
         return {**found, "content": [{"type": text_type, "text": f"{name}:"}, *parts]}
     parts[at] = {**parts[at], "text": f"{name}: {parts[at].get('text', '')}"}
     return {**found, "content": parts}
+
+
+def _without_sound(part: Payload) -> Payload:
+    """The API takes no sound. The OpenAI Agents SDK does, for other APIs."""
+    return {"type": "input_text", "text": readable(sound(part))} if part.get("type") == "input_audio" else part
 
 
 def _responses_shape(item: Payload) -> Payload | None:

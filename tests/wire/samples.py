@@ -15,6 +15,7 @@ LINK = "https://kayak.example"
 IMAGE = {"type": "base64", "media_type": "image/png", "data": PNG}
 PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQKJcfs"}
 NAMED_PDF = {"filename": "kayak.pdf", "file_data": f"data:application/pdf;base64,{PDF['data']}"}
+SOUND = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
 GIVEN = '{"what": "kayak"}'
 
 
@@ -81,8 +82,8 @@ SAMPLES: dict[str, dict[str, Sample]] = {
         ),
         "image_url, a link": (_user(_of("image_url", image_url={"url": LINK})), ""),
         "input_audio": (
-            _user(_text("Listen to the kayak."), _of("input_audio", input_audio={"data": "UklGRg==", "format": "wav"})),
-            "kayak",
+            _user(_text("Listen to the kayak."), SOUND),
+            "kayak [audio]",
         ),
         "file": (_user(_of("file", file=NAMED_PDF)), "kayak"),
         "file, an id": (_user(_of("file", file={"file_id": "file-1"})), ""),
@@ -143,6 +144,8 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             "kayak",
         ),
         "input_image, an id": (_user(_of("input_image", detail="auto", file_id="file-1")), ""),
+        "input_audio": (_user(_text("Listen to the kayak.", "input_text"), SOUND), "kayak [audio]"),
+        "function_call, a sound": (_called("function", "call_109", _FUNCTION, output=[SOUND]), "rent kayak [audio]"),
         "input_file": (_user(_of("input_file", **NAMED_PDF)), "kayak"),
         "input_file, an id": (_user(_of("input_file", file_id="file-1")), ""),
         "answer": ([{"role": "assistant", "content": "A teal kayak."}], "kayak"),

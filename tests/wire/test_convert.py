@@ -339,6 +339,11 @@ def test_what_another_format_cannot_say_is_named(source: str, part: dict[str, An
             assert codec(target).write([message]) == [{"role": "user", "content": shown}]
 
 
+def test_chat_takes_a_users_sound_from_responses() -> None:
+    item = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]}
+    assert codec(CHAT).write([codec(RESPONSES).read(item)]) == [item]
+
+
 PRIVATE: list[tuple[str, dict[str, Any]]] = [
     (RESPONSES, {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}),
     (RESPONSES, {"type": "compaction", "encrypted_content": "gAAAA"}),
