@@ -132,7 +132,7 @@ def transcript(item: Payload) -> str:
 
 def words_of(value: object) -> str:
     """What there is to read in a JSON value: its texts and numbers, in their order, a line each, without ids, types,
-    keys and encoded data."""
+    keys and encoded data; and `[image]`, where it has pictures."""
     found: list[str] = []
     todo = [value]
     while todo:
@@ -143,6 +143,7 @@ def words_of(value: object) -> str:
             found.append(json.dumps(one))
         elif isinstance(one, Mapping):
             fields = [*cast("Mapping[str, object]", one).items()]
+            found += ["[image]"] if ("type", "image") in fields else []
             todo += [inner for key, inner in reversed(fields) if key not in _TECHNICAL]
         elif isinstance(one, list):
             todo += reversed(cast("list[object]", one))

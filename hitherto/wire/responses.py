@@ -187,6 +187,8 @@ def _hosted(item: Payload, kind: str) -> Hosted:
     """An item of a tool that the API ran itself, whether it is known or not."""
     name = item.get("name")
     given = {key: item[key] for key in _GIVEN if key in item}
+    if kind == "image_generation_call" and given.get("result"):
+        given["result"] = {"type": "image"}
     asked = {key: value for key, value in item.items() if key not in _OWN_FIELDS and value not in (None, "", [], {})}
     arguments = asked["arguments"] if isinstance(asked.get("arguments"), str) else cost.compact(asked)
     called = None if kind == "tool_search_output" else arguments

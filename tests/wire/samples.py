@@ -264,14 +264,14 @@ SAMPLES: dict[str, dict[str, Sample]] = {
                     "ci_1",
                     container_id="ct_1",
                     code="print(kayak)",
-                    outputs=[{"type": "logs", "logs": "paddle"}, {"type": "image", "url": LINK}],
+                    outputs=[{"type": "logs", "logs": "paddle"}, {"type": "image", "url": DATA}],
                 )
             ],
-            "kayak paddle",
+            "kayak paddle [image]",
         ),
         "image_generation_call": (
             [_done("image_generation_call", "ig_1", result=PNG * 30, revised_prompt="a kayak")],
-            "kayak",
+            "kayak [image]",
         ),
         "mcp_call": (
             [_of("mcp_call", id="mcp_1", server_label="boats", **_FUNCTION, output="a paddle")],
