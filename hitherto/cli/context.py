@@ -22,6 +22,7 @@ from hitherto.cli.terminal.output import plain
 from hitherto.cli.terminal.tables import NONE, numbers, or_none, seq_range, table_of
 from hitherto.core.context.manifest import FactsShown, Manifest, changes_since
 from hitherto.core.log.message import CHAT, Wire
+from hitherto.core.plain_text import without_data
 from hitherto.core.policy.span import Fate
 from hitherto.errors import InvalidInput, NotFound, NotReproducible
 
@@ -124,11 +125,11 @@ def _show_last(target: Target, id: str, *, as_json: bool) -> None:
 
 
 def context_and_manifest(found: Context) -> tuple[Panel, Group]:
-    """The request as it is sent, and its manifest."""
+    """The request as it is sent, without data such as a picture's base64, and its manifest."""
     fields = [(name, _text(found.request[name])) for name in ("instructions", "system") if name in found.request]
     items = [(str(item.get("role", item.get("type", "item"))), _item_text(item)) for item in found.messages]
     parts = [
-        Text.assemble((f"{plain(name)}: ", "bold cyan" if name == "user" else "bold"), plain(text))
+        Text.assemble((f"{plain(name)}: ", "bold cyan" if name == "user" else "bold"), plain(without_data(text)))
         for name, text in [*fields, *items]
     ]
     title = f"The context: {found.tokens:,} of {found.manifest.budget:,} tokens"

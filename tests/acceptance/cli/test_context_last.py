@@ -23,12 +23,14 @@ async def test_what_the_model_saw(database: str) -> None:
             assert said in first.out
         assert "Since the one before" not in first.out
         await chat.append(user("The green one."), assistant("It is blocked."))
-        sent = await chat.context("Thanks.", budget=900)
+        picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 2_000}"}}
+        sent = await chat.context({"role": "user", "content": [picture]}, budget=1_900)
         found = bare(*shows, "--json", HITHERTO_DATABASE=database).json
         assert found["request"] == sent.request
         assert found["manifest"] == sent.manifest.to_json()
         assert (found["id"], found["changes"]["added"]) == (2, 2)
         second = bare(*shows, HITHERTO_DATABASE=database)
+        assert ("base64,…" in second.out, "AAA" in second.out) == (True, False)
         assert "Since the one before: 2 messages added, 0 removed, 0 recalled, +" in second.out
         for more in (("--message", "Hello"), ("--budget", "4000")):
             wrong = bare(*shows, *more, HITHERTO_DATABASE=database)
