@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from math import isfinite
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from hitherto.core.log.message import ANTHROPIC, CHAT, DEPTH, RESPONSES, Payload, too_deep
 from hitherto.wire.answers import EMPTY
@@ -285,8 +285,8 @@ def _chat_answer(item: Payload) -> Payload | None:
             item.pop(key, None)
     if spoken := transcript(item):  # the API refuses the id of a sound that expired, or that another model made
         del item["audio"]
-        own = item.get("content") or []
-        before = [{"type": "text", "text": own}] if isinstance(own, str) else own
+        own: Any = item.get("content")
+        before = [{"type": "text", "text": own}] if own and isinstance(own, str) else own
         item["content"] = [*before, {"type": "text", "text": spoken}] if before else spoken
     elif isinstance(audio := item.get("audio"), dict):
         item["audio"] = {"id": cast("Payload", audio).get("id")}
