@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
@@ -40,7 +41,35 @@ def day_terms(day: date) -> tuple[str, str]:
 def named_days(question: str, today: date) -> tuple[NamedDays, ...]:
     """The days and months that a question asks for, as they stand in it, seen from `today`. What is no day, such as
     31 February or the year 0, names none. Takes time linear in the question's length."""
-    return tuple(islice(_named(question, today), MOST_EXPRESSIONS))
+    return tuple(islice(_joined(question, today), MOST_EXPRESSIONS))
+
+
+def _joined(question: str, today: date) -> Iterator[NamedDays]:
+    """The expressions; two with "to" between them are one range, as are two with "and" after "between"."""
+    first: NamedDays | None = None
+    for last in _named(question, today):
+        if first is not None:
+            joint = question[first.end : last.start].lower().removesuffix("the ").strip(" ")
+            joins = joint in ("-", "–", "to", "until")
+            joins = joins or (joint == "and" and question[first.start : first.end].lower().startswith("between "))
+            if joins and (choices := tuple(_through(first, last))):
+                yield NamedDays(first.start, last.end, choices)
+                first = None
+                continue
+            yield first
+        first = last
+    if first is not None:
+        yield first
+
+
+def _through(first: NamedDays, last: NamedDays) -> Iterator[tuple[str, ...]]:
+    """The days from each first one to the next last one, within a year. Months are not joined."""
+    for start, *_ in first.choices:
+        end = min((days[-1] for days in last.choices if days[-1] >= start), default="")
+        with suppress(ValueError):  # a month, or no end
+            days = date.fromisoformat(start), date.fromisoformat(end)
+            if days[1] - days[0] <= timedelta(366):
+                yield tuple(_range(*days))
 
 
 def _named(question: str, today: date) -> Iterator[NamedDays]:
@@ -59,6 +88,7 @@ def _named(question: str, today: date) -> Iterator[NamedDays]:
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WEEKDAY = "|".join(_WEEKDAYS)
 _COUNTS = ("a", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
              "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
@@ -73,7 +103,7 @@ _MONTH = (
 _NUMBER = "(?:[0-9]{1,3}|(?:a )?couple(?: of)?|(?:a )?few|an|" + "|".join(_COUNTS) + ")"
 _DAY = "(?:[0-9]{1,2}(?:st|nd|rd|th)?|" + "|".join(word.replace("-", "[- ]") for word in reversed(_ORDINALS)) + ")"
 _YEAR = "[12][0-9]{3}"
-_TO = " ?(?:[-–]|to|until) ?"
+_TO = " ?(?:[-–]|to|until|(?(between)and|to)) ?(?:the )?"
 _IN = "in|during|of|since|until|throughout|last|this|past|early|late|mid"
 _LAST = "last|past|previous"
 _PATTERNS = (
@@ -89,10 +119,17 @@ _PATTERNS = (
     r"(?P<near_day>today|tonight|this (?:morning|afternoon|evening)|(?:day before )?yesterday|last night)\b",
     rf"(?P<ago>(?P<ago_count>{_NUMBER}) (?P<ago_unit>day|week|month)s? (?:ago|earlier|back))\b",
     rf"(?P<span>(?:{_LAST}) (?P<span_count>{_NUMBER}) (?P<span_unit>day|week|month)s?)\b",
-    rf"(?P<period>(?P<which>{_LAST}|this) (?P<unit>week(?:end)?|month))\b",
-    rf"(?P<weekday>(?:{_LAST}|this|on) (?P<named>{'|'.join(_WEEKDAYS)}))\b",
+    rf"(?P<period>(?:(?P<which>{_LAST}|this) )?(?P<unit>week(?:end)?|month)(?(which)| before last))\b",
+    # Only with digits: "on the first try" has no day.
+    r"(?P<bare_day>(?(weekday_before)|(?<=\bon the ))(?P<day_alone>[0-9]{1,2}(?:st|nd|rd|th))\b(?! of\b))",
 )
-_EXPRESSION = re.compile(rf"(?<![\w.,/:-])(?:{'|'.join(_PATTERNS)})", re.IGNORECASE)
+_EXPRESSION = re.compile(
+    r"(?<![\w.,/:-])\b(?P<between>between (?:the )?)?(?:"
+    rf"(?:(?:(?:{_LAST}|this|on|the) )?(?P<weekday_before>{_WEEKDAY}),? (?:of )?(?:the )?)?"
+    rf"(?:{'|'.join(_PATTERNS)})(?:,? (?:on )?(?P<weekday_after>{_WEEKDAY})\b)?"
+    rf"|(?P<weekday>(?:(?P<latest>{_LAST}|this|on) )?(?P<named>{_WEEKDAY})(?(latest)| before last))\b)",
+    re.IGNORECASE,
+)
 
 
 def _month(year: int, month: int) -> str:
@@ -141,6 +178,11 @@ def _range(first: date, last: date) -> list[str]:
         return [(first + timedelta(days)).isoformat() for days in range((last - first).days + 1)]
     months = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
     return [_month(number // 12, number % 12 + 1) for number in months]
+
+
+def _week(day: date) -> list[str]:
+    monday = day - timedelta(day.weekday())
+    return _range(monday, monday + timedelta(6))
 
 
 def _back(today: date, count: int, unit: str) -> date:
@@ -203,12 +245,29 @@ def _near_day(parts: dict[str, str], today: date) -> _Choices:
     yield [(today - timedelta(back)).isoformat()]
 
 
+def _bare_day(parts: dict[str, str], today: date) -> _Choices:
+    """The latest such day, or that of one of the eleven months before."""
+    day = _number(parts["day_alone"])
+    for back in range(1 if day > today.day else 0, 12):
+        with suppress(ValueError):  # 31 June
+            yield [_back(today, back, "month").replace(day=day).isoformat()]
+
+
+def _of_weekday(days: list[str], parts: dict[str, str]) -> list[str]:
+    """Those of the days that are the weekday beside them; without such, all."""
+    beside = parts.get("weekday_before") or parts.get("weekday_after")
+    return [day for day in days if _WEEKDAYS[date.fromisoformat(day).weekday()] == beside] or days
+
+
 def _ago(parts: dict[str, str], today: date) -> _Choices:
-    """The day so long ago, or the days around it, as a week or a month is not meant to the day."""
+    """The day so long ago, or the days around it, as a week or a month is not meant to the day. With a weekday, that
+    of the week."""
     count, unit = _number(parts["ago_count"]), parts["ago_unit"]
     day = _back(today, count, unit)
     if unit == "month":
         yield [_month(day.year, day.month)]
+    elif unit == "week" and ("weekday_before" in parts or "weekday_after" in parts):
+        yield _of_weekday(_week(day), parts)
     else:
         yield [day.isoformat()]
         around = timedelta(3 if unit == "week" else 1)
@@ -220,27 +279,24 @@ def _span(parts: dict[str, str], today: date) -> _Choices:
 
 
 def _period(parts: dict[str, str], today: date) -> _Choices:
-    this, unit = parts["which"] == "this", parts["unit"]
+    this, unit = parts.get("which") == "this", parts["unit"]
+    if "which" not in parts:  # "The week before last" is the last one, seen from a week ago.
+        today = _back(today, 1, unit.removesuffix("end"))
     if unit == "month":
         day = _back(today, 0 if this else 1, "month")
         yield [_month(day.year, day.month)]
         return
-    monday = today - timedelta(today.weekday() + (0 if this else 7))
-    if unit == "week":
-        yield _range(monday, monday + timedelta(6))
-        return
-    # "Last weekend" is the latest that is over, also on a Wednesday.
-    saturday = today - timedelta((today.weekday() + 2) % 7 or 7) if not this else monday + timedelta(5)
-    if not this and today.weekday() == 6:
-        saturday = today - timedelta(8)
-    yield _range(saturday, saturday + timedelta(1))
+    week = _week(today if this else today - timedelta(7))
+    yield _of_weekday(week if unit == "week" else week[5:], parts)
 
 
 def _weekday(parts: dict[str, str], today: date) -> _Choices:
-    """The latest such day before today; "this Tuesday" may be today."""
+    """The latest such day before today; "this Tuesday" may be today. "The Tuesday before last" is a week earlier."""
     back = (today.weekday() - _WEEKDAYS.index(parts["named"])) % 7
     if back == 0 and not parts["weekday"].startswith("this"):
         back = 7
+    if "latest" not in parts:
+        back += 7
     yield [(today - timedelta(back)).isoformat()]
 
 
@@ -255,5 +311,6 @@ _READERS: dict[str, Callable[[dict[str, str], date], _Choices]] = {
     "ago": _ago,
     "span": _span,
     "period": _period,
+    "bare_day": _bare_day,
     "weekday": _weekday,
 }

@@ -56,10 +56,54 @@ def likeliest(question: str, today: date = TODAY) -> list[str]:
         ("last weekend", "2026-07-11 2026-07-12"),
         ("the past 10 days", "2026-07-05…2026-07-15"),
         ("the last three months", "2026-04…2026-07"),
+        ("What did I do on the 17th?", "2026-06-17"),
+        ("and on the 31st?", "2026-05-31"),
+        ("the Tuesday before last", "2026-07-07"),
+        ("the week before last", "2026-06-29…2026-07-05"),
     ],
 )
 def test_a_question_names_days(question: str, days: str) -> None:
     assert likeliest(question) == [days]
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("on Tuesday, November 17", "2026-11-17"),
+        ("last Tuesday, the 17th of November", "2026-11-17"),
+        ("on 17 November, on Tuesday", "2026-11-17"),
+        ("Tuesday the 17th", "2026-11-17"),
+        ("on Tuesday last week", "2026-11-17"),
+        ("last week, on Tuesday", "2026-11-17"),
+        ("the Tuesday of last week", "2026-11-17"),
+        ("a week ago Tuesday", "2026-11-17"),
+        ("Friday two weeks ago", "2026-11-13"),
+        ("on Friday the week before last", "2026-11-13"),
+        ("last weekend on Sunday", "2026-11-22"),
+        ("on Tuesday, on Friday", "2026-11-24 2026-11-27"),
+    ],
+)
+def test_a_weekday_beside_a_date_adds_none_and_beside_a_week_is_of_it(question: str, days: str) -> None:
+    assert " ".join(likeliest(question, date(2026, 11, 28))) == days
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("between 3 and 5 July", "2026-07-03…2026-07-05"),
+        ("between July 3rd and the 5th", "2026-07-03…2026-07-05"),
+        ("between 3 July and 5 July", "2026-07-03…2026-07-05"),
+        ("from July 3 to July 5", "2026-07-03…2026-07-05"),
+        ("from July 14 to July 16", "2026-07-14…2026-07-16"),
+        ("from 30 December to 2 January", "2025-12-30…2026-01-02"),
+        ("from 2026-07-03 until 2026-07-05", "2026-07-03…2026-07-05"),
+        ("from last Friday to the day before yesterday", "2026-07-10…2026-07-13"),
+        ("on 3 July and 5 July", "2026-07-03 2026-07-05"),
+        ("0001-01-01 to 9999-12-31", "0001-01-01 9999-12-31"),
+    ],
+)
+def test_two_days_name_those_between_them(question: str, days: str) -> None:
+    assert " ".join(likeliest(question)) == days
 
 
 @pytest.mark.parametrize(
@@ -72,6 +116,7 @@ def test_a_question_names_days(question: str, days: str) -> None:
         "2026-13-01",
         "What is 9.7 plus 24/7?",
         "May I ask? I march on, version 1.2.3.",
+        "17 apples, on the first try, between 3 and 5 o'clock",
         "What did I do?",
     ],
 )
@@ -92,7 +137,8 @@ def test_at_the_ends_of_time(today: date) -> None:
         named_days(question, today)
 
 
-WORDS = ("9", "31.", "July", "2026", "02-30", "May", "last", "week", "ago", "two", "3-5", "/7/", "of", "on", "999")
+WORDS = ("9", "31.", "July", "2026", "02-30", "May", "last", "week", "ago", "two", "3-5", "/7/", "of",
+         "on", "999", "the", "17th", "Tuesday", "between", "and", "to", "before", "1-01-01")  # fmt: skip
 
 
 @given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join), st.dates())
