@@ -73,7 +73,7 @@ def _through(first: NamedDays, last: NamedDays) -> Iterator[tuple[str, ...]]:
 
 
 def _named(question: str, today: date) -> Iterator[NamedDays]:
-    for found in _EXPRESSION.finditer(question):
+    for found in _EXPRESSION.finditer(question.replace("ſ", "s")):  # which it takes for an s, ignoring case
         parts = {name: text.lower() for name, text in found.groupdict().items() if text is not None}
         read = next(read for name, read in _READERS.items() if name in parts)
         choices: list[tuple[str, ...]] = []

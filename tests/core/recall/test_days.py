@@ -27,6 +27,7 @@ def likeliest(question: str, today: date = TODAY) -> list[str]:
     ("question", "days"),
     [
         ("What did I do on 9 July?", "2026-07-09"),
+        ("What did I do on 9 ſept?", "2025-09-09"),
         ("What did I do on July 9th, again?", "2026-07-09"),
         ("What did I do on the ninth of July?", "2026-07-09"),
         ("What about the twenty-first of March 2025?", "2025-03-21"),
