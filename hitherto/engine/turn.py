@@ -422,14 +422,10 @@ def _model_of(answer: Payload) -> str | None:
 
 
 def _dumped(value: object) -> Payload:
-    """A dict, or what an SDK's object is as one, though something in it (such as its usage) is not of the SDK's types.
-    Raises InvalidMessage for anything else."""
+    """A dict, or what an SDK's object is as one; what is not of the SDK's types in it, such as its usage, raises no
+    warning. Raises InvalidMessage for anything else."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     if isinstance(value, BaseModel):
         return value.model_dump(warnings=False)
-    dump = getattr(value, "model_dump", None)
-    found: object = dump() if callable(dump) else None
-    if not isinstance(found, dict):
-        raise InvalidMessage(f"an answer is {value!r:.80}; give a completion, its events, a message, or a text")
-    return cast("Payload", found)
+    raise InvalidMessage(f"an answer is {value!r:.80}; give a completion, its events, a message, or a text")

@@ -45,7 +45,8 @@ _TIME = re.compile(r"\d{4}-|-?P")
 
 
 def _read_time(value: object, read: ValidatorFunctionWrapHandler) -> object:
-    """A number would be read as a time too, and the other way round."""
+    """The time, or how long, that `read` finds in a text of ISO 8601. Raises ValueError for a number, which it would
+    take too, and for a text that is none."""
     try:
         if isinstance(value, datetime | date | timedelta) or (isinstance(value, str) and _TIME.match(value)):
             return read(value)

@@ -275,14 +275,14 @@ async def test_what_another_model_sealed_is_left_out(memory: Memory, to: Wire, t
 async def test_pictures_are_within_what_the_api_takes(memory: Memory, to: Wire) -> None:
     chat = memory.conversation("c", scope=SCOPE, policy="none")
     pixel = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
-    for number in range(10):
-        shown = {"role": "user", "content": [{"type": "text", "text": f"See {number}:"}, *[pixel] * 16]}
+    for number in range(20):
+        shown = {"role": "user", "content": [{"type": "text", "text": f"See {number}:"}, *[pixel] * 15]}
         await chat.append(shown, assistant("I see."), wire="anthropic")
     context = await chat.context("And now?", wire=to, budget=1_000_000)
     assert refused(context, to) == []
     gone = json.dumps(context.request).count("[image left out]")
     cut = [(one.start, one.end) for one in context.manifest.fates if one.fate == "shortened"]
-    assert (gone, cut) == ((75, [(0, 0), (2, 2), (4, 4), (6, 6), (8, 8)]) if to == "anthropic" else (0, []))
+    assert (gone, cut) == ((200, [(seq, seq) for seq in range(0, 28, 2)]) if to == "anthropic" else (0, []))
     assert (await chat.rebuild(context.manifest)).request == context.request
 
 
