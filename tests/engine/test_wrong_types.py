@@ -40,7 +40,14 @@ async def test_any_value_for_any_parameter(memory: Memory) -> None:
         **{"id": 1, "subject": "s", "by": "user", "ttl": timedelta(days=1), "text": "A text.", "content": "A text."},
         **{"hit": (await memory.recall("hello", scope=SCOPE)).hits[0], "run": (await runs.begin("c")).id},
         **{"conversation": "c", "manifest": (await chat.context("hello")).manifest, "what": 1, "to": 0, "seqs": [9]},
-        **{"items": [], "visibility": "private", "key": "k", "messages": user("hello"), "events": {"kind": "message"}},
+        **{
+            "items": [],
+            "visibility": "private",
+            "key": "k",
+            "time_zone": "UTC",
+            "messages": user("hello"),
+            "events": {"kind": "message"},
+        },
     }
     verbs = [
         getattr(owners[one.owner.__name__], one.verb)

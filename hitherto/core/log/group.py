@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from hitherto.core.log.message import RESPONSES, Kind, Logged
+from hitherto.core.log.message import RESPONSES, Kind, Logged, Role
 from hitherto.core.log.ranges import Ranges, all_in, joined
 
 
@@ -69,6 +69,7 @@ def groups(messages: Sequence[Logged], retracted: Sequence[tuple[int, int]] = ()
             run is not None
             and _adjacent(run.members[-1].seq, logged.seq, retracted)
             and not message.opens_turn
+            and not (message.kind is Kind.TEXT and message.role is Role.SYSTEM)
             and run.open.isdisjoint(message.calls)
             and (message.kind in (Kind.TOOL_CALL, Kind.REASONING) or run.members[-1].message.goes_on)
         )

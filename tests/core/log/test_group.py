@@ -66,8 +66,9 @@ def test_reasoning_stays_with_what_it_precedes() -> None:
     assert grouped(THINKS, says("assistant"), THINKS, call("a"), result("a"), THINKS) == [[0, 1], [2, 3, 4], [5]]
 
 
-def test_reasoning_never_joins_a_user() -> None:
-    assert grouped(THINKS, says("user")) == [[0], [1]]
+@pytest.mark.parametrize("role", ["user", "system", "developer"])
+def test_reasoning_joins_nobody_else(role: str) -> None:
+    assert grouped(THINKS, says(role)) == [[0], [1]]
 
 
 def test_a_late_result_stands_behind_its_call() -> None:
