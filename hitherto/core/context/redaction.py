@@ -30,16 +30,13 @@ class Redactor:
 
         Where several redactions cover it, each works on what the one before left.
         """
-        reaching = [
-            one.action.within(self.budget) for one in self.layout.redactions if one.start <= logged.seq <= one.end
-        ]
-        if not reaching:
-            return logged.message
         made = self._made.get(logged.seq)
         if made is None:
             made = logged.message
-            for action in reaching:
-                made = self.codec.redacted(made, self._safe(action, logged.seq), calls=action.calls)
+            for one in self.layout.redactions:
+                if one.start <= logged.seq <= one.end:
+                    action = one.action.within(self.budget)
+                    made = self.codec.redacted(made, self._safe(action, logged.seq), calls=action.calls)
             self._made[logged.seq] = made
         return made
 
