@@ -114,19 +114,8 @@ class Conversation:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
         most = None if budget is None else checked_budget(budget, 0)[0]
-        return await self._append(batch, key, self._services.usable(policy), budget=most, expect=expect)
-
-    async def _append(
-        self,
-        batch: Sequence[Message],
-        key: str | None,
-        policy: Policy | None,
-        *,
-        budget: int | None,
-        expect: int | None = None,
-    ) -> AppendResult:
-        handle = replace(self._handle, budget=budget)
-        appended = await append(handle, batch, key=key, expect=expect, request=policy)
+        handle, governing = replace(self._handle, budget=most), self._services.usable(policy)
+        appended = await append(handle, batch, key=key, expect=expect, request=governing)
         self._go_by_what_is_stored()
         return appended
 
@@ -186,7 +175,7 @@ class Conversation:
             )
 
         async def append(batch: Sequence[Message], key: str | None, other: Policy | None) -> AppendResult:
-            return await self._append(batch, key, other or governing, budget=budget)
+            return await self.append(*batch, key=key, policy=other or governing, budget=budget)
 
         return Turn(
             asked,

@@ -7,14 +7,13 @@ import functools
 import inspect
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, Self, TypeVar, cast
 from urllib.parse import quote
 
 from hitherto import wire
-from hitherto.core.log.message import Logged, Message
-from hitherto.core.policy.policy import Policy
+from hitherto.core.log.message import Logged
 from hitherto.core.policy.presets import PolicyLike, policy_of
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
@@ -24,7 +23,6 @@ from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.keys import Keys
 from hitherto.engine.listing import ConversationPage, scope_parts
-from hitherto.engine.log.append import AppendResult
 from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import Forbidden, InvalidInput, ServiceUnavailable, TimedOut
@@ -281,17 +279,6 @@ class RemoteConversation(Conversation):
         params = {name: value for name, value in asked.items() if value is not None}
         response = await self._service.request("GET", path, headers=self._headers(), params=params)
         return self._service.read(response, list[Logged])
-
-    async def _append(
-        self,
-        batch: Sequence[Message],
-        key: str | None,
-        policy: Policy | None,
-        *,
-        budget: int | None,
-        expect: int | None = None,
-    ) -> AppendResult:
-        return await self.append(*batch, key=key, policy=policy, budget=budget, expect=expect)
 
     def _follow(self, other: Conversation) -> None:
         if isinstance(other, RemoteConversation):

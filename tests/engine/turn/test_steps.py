@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hitherto
-from hitherto import Conversation, assistant, tool_result
+from hitherto import Conversation, Turn, assistant, tool_result
 from hitherto.core.log.message import Wire
 from hitherto.errors import BudgetExceeded, InvalidInput, InvalidMessage
 from hitherto.testing.requests import refusals
@@ -168,16 +168,21 @@ TWINS: list[tuple[Wire, dict[str, Any]]] = [
 ]
 
 
+async def answered(turn: Turn, wire: Wire) -> None:
+    """Each call gets its result, and the request with them is accepted."""
+    for one in turn.calls:
+        await turn.add(tool_result(one.id, f"found by {one.name}"))
+    assert refusals(turn.request, wire=wire) == []
+    assert "no result yet" not in json.dumps(turn.request)
+    await turn.add("It is.")
+
+
 @pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
 async def test_two_calls_with_one_id(chat: Conversation, wire: Wire, answer: Any) -> None:
     async with chat.turn("Is it?", wire=wire) as turn:
         await turn.add(answer)
         assert [(one.id, one.name) for one in turn.calls] == [("c", "f"), ("c_2", "g")]
-        for one in turn.calls:
-            await turn.add(tool_result(one.id, f"found by {one.name}"))
-        assert refusals(turn.request, wire=wire) == []
-        assert "no result yet" not in json.dumps(turn.request)
-        await turn.add("It is.")
+        await answered(turn, wire)
 
 
 @pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
@@ -187,11 +192,7 @@ async def test_calls_without_an_id_and_arguments_in_another_form(chat: Conversat
     async with chat.turn("Is it?", wire=wire) as turn:
         await turn.add(json.loads(bare))
         assert [(one.name, one.arguments) for one in turn.calls] == [("f", "{}"), ("g", "{}")]
-        for one in turn.calls:
-            await turn.add(tool_result(one.id, f"found by {one.name}"))
-        assert refusals(turn.request, wire=wire) == []
-        assert "no result yet" not in json.dumps(turn.request)
-        await turn.add("It is.")
+        await answered(turn, wire)
 
 
 @pytest.mark.parametrize(("wire", "answer"), TWINS, ids=[wire for wire, _ in TWINS])
