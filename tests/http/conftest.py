@@ -29,9 +29,10 @@ async def memory(database: str) -> AsyncIterator[Memory]:
         yield opened
 
 
-LONGEST = 0.1
+LONGEST = 0.5
 """Seconds of the event loop's own time that a request may take in one piece: others wait for so long, /healthz too.
-Twice what `test_health.py` allows, as on a loaded machine the same takes longer."""
+At rest the longest takes 0.06, and a busy machine was seen to make ten times that of one. What took longer than this
+was work of seconds; `test_health.py` looks closer, and looks again before it fails."""
 
 REQUEST = RequestResponseCycle.run_asgi.__code__
 

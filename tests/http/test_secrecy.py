@@ -40,11 +40,11 @@ class TestLogsAndErrors:
         caplog: pytest.LogCaptureFixture,
         kind: type[Exception],
     ) -> None:
-        async def fails(self: object, *messages: object, expect: int | None) -> None:
+        async def fails(self: object, *messages: object, **options: object) -> None:
             quoted: Any = f"cannot store {messages!r}"
             raise kind(quoted, [ValueError(quoted)]) if kind is ExceptionGroup else kind(quoted) from ValueError(quoted)
 
-        monkeypatch.setattr(Conversation, "_append", fails)
+        monkeypatch.setattr(Conversation, "append", fails)
         made = await memory.keys(SCOPE.tenant).create("tests")
         headers = {"Authorization": f"Bearer {made.secret}", **NAMES}
         caplog.set_level(logging.DEBUG)
