@@ -43,7 +43,8 @@ _MOST_PAGES: Final = 600
 """What Anthropic takes in a request ("PDF support"); OpenAI takes fewer. A file that claims more is refused there."""
 
 _PAGE_BYTES: Final = 10_000
-"""Bytes for which a page is charged where none can be counted: an encrypted PDF, or a file of another format."""
+"""Bytes for which a page is charged where none can be counted: an encrypted PDF, or a file of another format. Of office
+files, the bytes of their texts before they were packed."""
 
 _LOWEST_RATE: Final = 750
 """Bytes of a second of sound in a format whose header is not read: 6 kbit/s, the lowest rate of Opus."""
@@ -54,6 +55,15 @@ _HIGHEST_RATE: Final = 6_144_000
 _UNPACKED: Final = 16_000_000
 _STREAMS: Final = 2_000
 """How many of a PDF's object streams are read at most, and how many bytes of them."""
+
+_ENTRY: Final = re.compile(rb"PK\x01\x02.{16}(.{4})(.{4})(.{2}).{16}", re.DOTALL)
+"""An entry in the directory of a zip archive, up to its name: how long it is packed, how long unpacked, and its name."""
+
+_IS_TEXT: Final = re.compile(rb"(?!.*(?:styles|theme|settings|slide(?:Layout|Master)s))[^/].*\.(?:x?html?|xml|txt|csv)")
+"""Names of the parts of office files and books whose texts a model may be shown."""
+
+_MOST_PACKED: Final = 1_032
+"""So many times smaller can zip make a text. A part that claims more is not believed."""
 
 _IS_PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 _STREAM: Final = re.compile(rb"stream\r?\n")
@@ -181,7 +191,18 @@ def _pages(content: bytes) -> int:
     for text in (content, *_unpacked(content)) if b"%PDF" in content[:1_024] else ():
         counts = [int(one) for one in _COUNT.findall(text)] if b"/Pages" in text else []
         found = max(found, len(_IS_PAGE.findall(text)), *counts, 0)
-    return min(found or -(-len(content) // _PAGE_BYTES) or 1, _MOST_PAGES)
+    return min(found or -(-_size(content) // _PAGE_BYTES) or 1, _MOST_PAGES)
+
+
+def _size(content: bytes) -> int:
+    """The size of a file; of an office file, which is a zip archive, with its texts unpacked."""
+    size = len(content)
+    for entry in _ENTRY.finditer(content) if content.startswith(b"PK\x03\x04") else ():
+        packed, unpacked, name = (int.from_bytes(field, "little") for field in entry.groups())
+        if _IS_TEXT.fullmatch(content, entry.end(), entry.end() + name):
+            packed = min(packed, len(content))
+            size += max(0, min(unpacked, packed * _MOST_PACKED) - packed)
+    return size
 
 
 def _unpacked(content: bytes) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import wave
+import zipfile
 import zlib
 from typing import Any
 
@@ -91,6 +92,28 @@ def test_a_file_that_has_no_pages_costs_by_its_size(to: Wire) -> None:
         assert 0 <= tokens(to, file(to, content)) - 3 * (PAGE + IMAGE) <= REST
     boasting = b"%PDF-1.7 <</Type/Pages/Count 999999999>>"
     assert tokens(to, file(to, boasting)) <= 600 * (PAGE + IMAGE) + REST
+
+
+def office(parts: dict[str, bytes]) -> bytes:
+    """As docx, xlsx, pptx and odt are: parts in a zip archive."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in parts.items():
+            packed.writestr(name, content)
+    return archive.getvalue()
+
+
+def test_an_office_file_costs_by_the_size_of_its_text_before_it_was_packed() -> None:
+    cells = b'<c r="B12" t="n"><v>1234.5</v></c>' * 10_000
+    styles = {"xl/styles.xml": bytes(50_000), "word/theme/theme1.xml": bytes(50_000), "xl/media/image1.png": bytes(900)}
+    for name in ("xl/worksheets/sheet1.xml", "word/document.xml", "content.xml"):
+        cost = tokens("openai.chat", file("openai.chat", office({**styles, name: cells})))
+        assert 0 <= cost - 35 * (PAGE + IMAGE) <= REST
+    honest = office({"content.xml": bytes(10_000)})
+    entry = honest.rindex(b"PK\x01\x02")
+    bomb = honest[: entry + 24] + b"\xff" * 4 + honest[entry + 28 :]
+    for content in (bomb, honest[: entry + 60], b"PK\x03\x04" + b"PK\x01\x02" * 100):
+        assert tokens("openai.chat", file("openai.chat", content)) <= 3 * (PAGE + IMAGE) + REST
 
 
 @pytest.mark.parametrize("to", WIRES)
