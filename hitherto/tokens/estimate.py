@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import Final
@@ -14,11 +15,12 @@ from hitherto.tokens.counters import CLAUDE_IMAGE, REMEMBER_UP_TO, REMEMBERED, B
 _ASCII: Final = (
     (0x00, 0x7F, 52),  # punctuation and symbols
     (0x20, 0x20, 0),
-    (0x09, 0x09, 60),
-    (0x0A, 0x0A, 30),
+    (0x09, 0x09, 95),
+    (0x0A, 0x0A, 62),
     (0x30, 0x39, 67),  # one token a digit with the basis' third
     (0x41, 0x5A, 32),
     (0x61, 0x7A, 17),
+    (0x77, 0x77, 33),  # w, which Welsh has more of
 )
 _RARE_IN_ENGLISH: Final = ("jkqxz", 125)
 _SCRIPTS: Final = (
@@ -64,9 +66,16 @@ application into 80 languages, chats, code in 15 languages, base64, hexadecimal 
 
 
 _BLANK_AGAIN: Final = 7
-_END_AGAIN: Final = 70
-"""Hundredths for a blank behind a blank, and for the end of a line behind one: o200k has a token for long runs, where
-others take one for 16 blanks, and one for each empty line."""
+_END_AGAIN: Final = 75
+"""Hundredths for a blank behind a blank, and for the end of a line behind one, a tab or a blank: o200k has a token for
+long runs, where others take one for 16 blanks, and one for each empty line."""
+
+_AGAIN: Final = 60
+_LONGEST_PIECE: Final = 5
+_ROW: Final = re.compile(b"\1" * 3 + b"\1+")
+"""A piece of up to so many characters that stands there three times or more, as in "hm hm hm", is charged twice, and at
+least so many hundredths a character: o200k has learned whole rows of such pieces. Rows of one symbol, of a digit or of
+blanks others have learned too."""
 
 
 class EstimateCounter:
@@ -75,8 +84,9 @@ class EstimateCounter:
     works on bytes. 0 for ''.
 
     No less than the tokenizers of Mistral, Llama, Qwen, DeepSeek and Claude 2 count for text in the scripts of the
-    table, digits, code and base64; `python -m benchmarks.estimates` prints how far above. A short piece that is
-    repeated many times may take some tokens more. Takes time linear in the text, as the basis does.
+    table, digits, code and base64; `python -m benchmarks.estimates` prints how far above. A piece of more
+    than five characters that is repeated many times may take some tokens more. Takes time linear in the text, as the
+    basis does.
 
     `image_tokens` is what Anthropic states for the largest image that Claude does not scale down.
     """
@@ -110,7 +120,21 @@ class EstimateCounter:
     def _of(self, text: str, units: bytes) -> int:
         read = np.frombuffer(units, dtype="<u2")
         blank, ends = read == ord(" "), (read == ord("\n")) | (read == ord("\r"))
-        more = int(_HUNDREDTHS[read].sum(dtype=np.int64))
+        charged = _HUNDREDTHS[read]
+        more = int(charged.sum(dtype=np.int64))
         more += _BLANK_AGAIN * int(np.count_nonzero(blank[1:] & blank[:-1]))
-        more += _END_AGAIN * int(np.count_nonzero(ends[1:] & ends[:-1]))
+        more += _END_AGAIN * int(np.count_nonzero(ends[1:] & (ends | blank | (read == ord("\t")))[:-1]))
+        more += int(np.maximum(charged, _AGAIN)[_repeated(read)].sum(dtype=np.int64))
         return min(self._basis.count(text) - (-more // 100) + 1, len(text.encode()))
+
+
+def _repeated(read: np.ndarray[tuple[int], np.dtype[np.uint16]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which units belong to a repeated piece; of a row of one character, only letters."""
+    found = np.zeros(len(read), dtype=np.bool_)
+    for length in range(1, _LONGEST_PIECE + 1):
+        same = (read[length:] == read[:-length]).tobytes()
+        for row in _ROW.finditer(same):
+            if row.end() - row.start() >= 2 * length:
+                found[row.start() : row.end() + length] = True
+    found[1:] &= (read[1:] != read[:-1]) | (read[1:] >= ord("A"))
+    return found
