@@ -79,7 +79,7 @@ class AnthropicFormat(BaseFormat):
         return super().opening(first, system) if begins else {"role": "user", "content": NO_USER}
 
     def tools_tokens(self, tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
-        return TOOL_USE + cost.structured(list(tools), counter) if tools else 0
+        return TOOL_USE + cost.schemas(tools, counter) if tools else 0
 
     def answered(self, response: Mapping[str, Any]) -> list[Payload] | None:
         return anthropic_answer(response)

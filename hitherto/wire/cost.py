@@ -236,13 +236,19 @@ def system_text(text: str, counter: TokenCounter) -> int:
     return PER_ITEM + counter.count("system") + counter.count(text)
 
 
+def schemas(tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
+    """A bound for the JSON of tool schemas. Without the model's tokenizer, its chat template is not known either, and
+    some print them indented."""
+    found = list(tools)
+    return counter.count(compact(found) if counter.exact else json.dumps(found, indent=4, ensure_ascii=False))
+
+
 def openai_tools(tools: Sequence[Mapping[str, Any]], counter: TokenCounter) -> int:
     """A bound for tool schemas: their JSON, and the most that OpenAI's published figures add to it."""
     if not tools:
         return 0
-    schemas = structured(list(tools), counter)
     choices = sum(_choices(container) for container, _ in containers(list(tools)))
-    return schemas + TOOLS + PER_TOOL * len(tools) + PER_CHOICE * choices
+    return schemas(tools, counter) + TOOLS + PER_TOOL * len(tools) + PER_CHOICE * choices
 
 
 def _choices(container: object) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.log.message import CHAT, Kind, Payload, Role
+from hitherto.core.log.message import CHAT, Kind, Payload, Role, Wire
 from hitherto.errors import InvalidMessage
 from hitherto.testing.requests import refusals
-from hitherto.wire import Call, ChatFormat, assistant, read, system, tool_result, user
+from hitherto.tokens import counter_for
+from hitherto.wire import Call, ChatFormat, assistant, codec, read, system, tool_result, user
+from tests.wire.conversations import WIRES
 from tests.wire.items import COUNTER, PNG, names, texts, words
 from tests.wire.rules import assert_paired
 
@@ -295,6 +298,14 @@ def tools_formula(tools: Sequence[Payload]) -> int:
 def test_tools_cost_no_less_than_openais_formula(tools: list[Payload]) -> None:
     counted = chat.tools_tokens([{"type": "function", "function": tool} for tool in tools], COUNTER)
     assert counted >= tools_formula(tools)
+
+
+@pytest.mark.parametrize("to", WIRES)
+def test_without_a_tokenizer_tools_cost_as_chat_templates_print_them(to: Wire) -> None:
+    fields = {f"field_{at}": {"type": "string", "enum": ["a", "b"]} for at in range(20)}
+    tool = {"name": "add", "parameters": {"type": "object", "properties": fields}}
+    unknown = counter_for("llama-3.1-8b")
+    assert codec(to).tools_tokens([tool], unknown) >= unknown.count(json.dumps(tool, indent=4))
 
 
 def test_the_request_has_what_there_is() -> None:
