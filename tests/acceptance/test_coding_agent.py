@@ -152,7 +152,7 @@ def plan(wire: Wire) -> list[Callable[[Body], Ask]]:
 
     def shortened(body: Body) -> Ask:
         """What the request says of the module that was read some steps ago."""
-        (seq,) = re.findall(r"shortened; expand (\d+) shows all⟧ The exports", request_text(body, wire))
+        (seq,) = re.findall(r"shortened; expand message (\d+) for all⟧ The exports", request_text(body, wire))
         return "expand", {"start": int(seq), "end": int(seq)}
 
     def left_out(body: Body) -> Ask:

@@ -17,12 +17,11 @@ from hitherto.core.policy.view import Layout, View
 @dataclass(slots=True)
 class Redactor:
     """Applies a layout's redactions to messages, to each message once and only when it is needed. `budget` is that of
-    the context; `expand`: the agent has a tool of that name."""
+    the context."""
 
     layout: Layout
     codec: WireFormat
     budget: int
-    expand: bool = False
     _made: dict[int, Message] = field(default_factory=dict[int, Message])
 
     def __call__(self, logged: Logged) -> Message:
@@ -49,7 +48,7 @@ class Redactor:
 
         def replacement(tool: str, text: str) -> str | None:
             try:
-                found: object = action.shown(seq, tool, text, expand=self.expand)
+                found: object = action.shown(seq, tool, text)
             except Exception:  # noqa: BLE001 (a defect there must not keep a context from being made)
                 found = NotImplemented
             return found if isinstance(found, str | None) else placeholder(tool)

@@ -207,12 +207,6 @@ class ContextRequest:
         return replace(self, tools=tuple(tools), tools_text=tuple(texts), tools_tokens=cost)
 
     @property
-    def expand(self) -> bool:
-        """Whether the agent has the tool that reads messages word for word."""
-        named = (one["function"] if isinstance(one.get("function"), Mapping) else one for one in self.tools)
-        return any(one.get("name") == "expand" for one in named)
-
-    @property
     def size(self) -> int:
         """What it takes to go through it, in characters."""
         texts = (self.instructions or "", self.injected or "", self.facts or "", *self.tools_text)

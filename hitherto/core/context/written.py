@@ -34,8 +34,7 @@ class GroupWriter:
 
     def __init__(self, request: ContextRequest, layout: Layout, head: Head, groups: Sequence[Group]) -> None:
         self._request, self._next_seq = request, head.next_seq
-        budget = request.shorten_for or request.budget
-        self._redactor = Redactor(layout, request.codec, budget, expand=request.expand)
+        self._redactor = Redactor(layout, request.codec, request.shorten_for or request.budget)
         self._redacts = bool(layout.redactions)
         self._shorter: dict[int, Message] = {}
         self._shorteners: dict[int, Shortener] = {}

@@ -182,8 +182,8 @@ class Redact(Action):
         """The action as it works in a context of `budget` tokens."""
         return self
 
-    def shown(self, seq: int, tool: str, text: str, *, expand: bool) -> str | None:
-        """The replacement in message `seq`. `expand`: the agent has a tool of that name."""
+    def shown(self, seq: int, tool: str, text: str) -> str | None:
+        """The replacement in message `seq`."""
         return self.replacement(tool, text)
 
     @property
@@ -227,10 +227,9 @@ class Shorten(Redact):
         doublings = max((budget // _UNIT).bit_length() - 1, 0) // 2
         return replace(self, characters=_CHARACTERS << doublings)
 
-    def shown(self, seq: int, tool: str, text: str, *, expand: bool) -> str | None:
+    def shown(self, seq: int, tool: str, text: str) -> str | None:
         found = self.replacement(tool, text)
-        rest = f"expand {seq} shows all" if expand else f"message {seq} has all"
-        return None if found is None else f"⟦{len(text):,} characters, shortened; {rest}⟧ {found}"
+        return None if found is None else f"⟦{len(text):,} characters, shortened; expand message {seq} for all⟧ {found}"
 
     @property
     def leaves(self) -> int:

@@ -113,12 +113,10 @@ def test_a_long_run_takes_time_in_proportion(text: str) -> None:
 
 def test_the_replacement_says_how_much_there_was_and_how_to_read_it() -> None:
     text = json.dumps(PROFILE) * 3
-    shown = Shorten(characters=100).shown(7, "get_user", text, expand=True)
+    shown = Shorten(characters=100).shown(7, "get_user", text)
     assert shown is not None
-    assert shown.startswith(f"⟦{len(text)} characters, shortened; expand 7 shows all⟧ Mia Li ")
-    without = Shorten(characters=100).shown(7, "get_user", text, expand=False)
-    assert without == shown.replace("expand 7 shows all", "message 7 has all")
-    assert Shorten(characters=100, never=("get_user",)).shown(7, "get_user", text, expand=True) is None
+    assert shown.startswith(f"⟦{len(text)} characters, shortened; expand message 7 for all⟧ Mia Li ")
+    assert Shorten(characters=100, never=("get_user",)).shown(7, "get_user", text) is None
     assert Shorten(characters=len(text) - 10).replacement("get_user", text) is None, "it would hardly be shorter"
 
 
