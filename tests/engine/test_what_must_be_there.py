@@ -249,3 +249,19 @@ async def test_a_result_that_is_cut_leaves_room_for_the_first_message(memory: Me
         made = await chat.context(tool_result("c", "river market window " * many), budget=2_500)
         assert [one["content"] for one in made.messages if one["role"] == "user"] == [TASK, "Good, go on."], many
         assert made.tokens <= 2_500
+
+
+async def test_a_turn_of_two_thousand_calls_with_a_result_of_20_mb(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(system(RULES), user(TASK), *step(0, "a line of the log\n" * 1_200_000))
+    rows = "row {} of the table held_2019 was clean. " * 10
+    for start in range(1, 2_000, 500):
+        await chat.append(*[one for at in range(start, start + 500) for one in step(at, rows.replace("{}", str(at)))])
+    for wire in WIRES:
+        made = await chat.context(budget=4_000, wire=wire)
+        assert told(made, Reason.RULES) == [(0, 0, Fate.IN)]
+        assert told(made, Reason.QUESTION) == [(1, 1, Fate.IN)]
+        assert 1_000 < made.tokens <= 4_000
+        assert refusals(made.request, wire=wire) == []
+    page = await chat.expand((3, 3), budget=500)
+    assert "a line of the log\n  a line of the log" in page.text
