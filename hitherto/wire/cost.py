@@ -57,7 +57,8 @@ _STREAMS: Final = 2_000
 """How many of a PDF's object streams are read at most, and how many bytes of them."""
 
 _ENTRY: Final = re.compile(rb"PK\x01\x02.{16}(.{4})(.{4})(.{2}).{16}", re.DOTALL)
-"""An entry in the directory of a zip archive, up to its name: how long it is packed, how long unpacked, and its name."""
+"""An entry in the directory of a zip archive, up to its name: how long it is packed and unpacked, and how long the
+name is."""
 
 _IS_TEXT: Final = re.compile(rb"(?!.*(?:styles|theme|settings|slide(?:Layout|Master)s))[^/].*\.(?:x?html?|xml|txt|csv)")
 """Names of the parts of office files and books whose texts a model may be shown."""

@@ -131,8 +131,9 @@ def transcript(item: Payload) -> str:
 
 
 def words_of(value: object) -> str:
-    """What there is to read in a JSON value: its texts and numbers, in their order, a line each, without ids, types,
-    keys and encoded data; and `[image]`, where it has pictures."""
+    """What there is to read in a JSON value: its texts and numbers, in their order, a line each, without keys, encoded
+    data, and what only its API reads; and `[image]`, where it has pictures. An API's own objects have a type. In
+    others, such as a tool gives, ids and the like are words too, and so are all `attributes`, with their names."""
     found: list[str] = []
     todo = [value]
     while todo:
@@ -144,10 +145,21 @@ def words_of(value: object) -> str:
         elif isinstance(one, Mapping):
             fields = [*cast("Mapping[str, object]", one).items()]
             found += ["[image]"] if ("type", "image") in fields else []
-            todo += [inner for key, inner in reversed(fields) if key not in _TECHNICAL]
+            unread = _TECHNICAL if "type" in one else _ALWAYS_TECHNICAL
+            todo += [_with_names(key, inner, "type" in one) for key, inner in reversed(fields) if key not in unread]
         elif isinstance(one, list):
             todo += reversed(cast("list[object]", one))
     return "\n".join(dict.fromkeys(found))
+
+
+def _with_names(key: str, value: object, typed: bool) -> object:
+    """The value at `key`, with the names of what would say nothing without: truth values and attributes."""
+    if isinstance(value, bool) and not typed:
+        return f"{key}: {json.dumps(value)}"
+    if key != "attributes" or not isinstance(value, Mapping):
+        return value
+    fields = cast("Mapping[str, object]", value).items()
+    return [f"{name}: {one if isinstance(one, str) else compact(one)}" for name, one in fields]
 
 
 def _is_data(words: str) -> bool:
@@ -159,11 +171,12 @@ _LONGEST_WORD = 200
 _DATA = re.compile(r"[A-Za-z0-9+/=_-]+")
 _DATA_URL = re.compile(r"data:[^,\s]*,")
 
-_TECHNICAL = {
-    *("type", "id", "call_id", "tool_use_id", "file_id", "container_id", "approval_request_id", "vector_store_id"),
-    *("status", "role", "caller", "cache_control", "prompt_cache_breakpoint", "logprobs", "detail", "media_type"),
-    *("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "fingerprint", "attributes"),
+_ALWAYS_TECHNICAL = {
+    *("type", "call_id", "tool_use_id", "file_id", "container_id", "approval_request_id", "vector_store_id"),
+    *("caller", "cache_control", "prompt_cache_breakpoint", "logprobs", "media_type"),
+    *("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "fingerprint"),
 }
+_TECHNICAL = {*_ALWAYS_TECHNICAL, "id", "status", "role", "detail"}
 """Fields whose texts nobody reads."""
 
 

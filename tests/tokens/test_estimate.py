@@ -65,7 +65,25 @@ def test_it_is_no_less_for_runs_of_blanks(text: str) -> None:
     assert ESTIMATE.count(text) >= largest(text)
 
 
-PIECES = ["ab ", "hm ", "haha ", "o", "K", "Au", "?!", "=-=-", "....", "<br><br>", "<br>\n", " \n", "}\n", "\t", "哈", "ー", "،"]
+PIECES = [
+    "ab ",
+    "hm ",
+    "haha ",
+    "o",
+    "K",
+    "Au",
+    "?!",
+    "=-=-",
+    "....",
+    "<br><br>",
+    "<br>\n",
+    " \n",
+    "}\n",
+    "\t",
+    "哈",
+    "ー",
+    "،",
+]
 
 
 @pytest.mark.parametrize("piece", PIECES)

@@ -242,10 +242,18 @@ SAMPLES: dict[str, dict[str, Sample]] = {
                     "file_search_call",
                     "fs_1",
                     queries=["kayak"],
-                    results=[{"file_id": "f_1", "filename": "boats.md", "text": "A paddle each.", "score": 0.5}],
+                    results=[
+                        {
+                            "file_id": "f_1",
+                            "filename": "boats.md",
+                            "text": "A paddle each.",
+                            "score": 0.5,
+                            "attributes": {"id": "b-7", "type": "list", "draft": True, "year": 2026},
+                        }
+                    ],
                 )
             ],
-            "kayak boats.md paddle",
+            "kayak boats.md paddle b-7 list draft 2026",
         ),
         "web_search_call": (
             [

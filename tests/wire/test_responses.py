@@ -233,6 +233,12 @@ def test_what_shell_commands_print_is_counted() -> None:
     assert responses.tokens(item, COUNTER) >= COUNTER.count(printed)
 
 
+def test_ids_and_truth_values_that_a_tool_at_the_provider_gave_are_words() -> None:
+    given: dict[str, Any] = {"id": "inv-7", "status": "open", "paid": False, "file_id": "f_1"}
+    item = {"type": "billing_call", "id": "b_1", "output": given}
+    assert responses.read(item).text.splitlines()[1:] == ["inv-7", "open", "paid: false"]
+
+
 @given(instructions=st.lists(texts, max_size=3))
 def test_instructions_cost_no_more_than_was_counted(instructions: list[str]) -> None:
     request = responses.request(system=instructions, items=[], tools=[])
