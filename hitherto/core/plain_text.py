@@ -76,10 +76,11 @@ _DATA = 1_000
 
 _RUN = re.compile(
     r"(?<![A-Za-z0-9+/=_-])(?=[^\s\d]{0,99}\d)(?=[^\sA-Z]{0,99}[A-Z])(?=[^\sa-z]{0,99}[a-z])"
-    rf"(?:(?:[A-Za-z0-9+/]{{60,}}\r?\n){{13,}}[A-Za-z0-9+/=]*|[A-Za-z0-9+/=_-]{{{_DATA},}})"
+    rf"(?:(?:[A-Za-z0-9+/]{{60,}}(?:\r?\n|(?:\\+r)?\\+n)){{13,}}[A-Za-z0-9+/=]*|[A-Za-z0-9+/=_-]{{{_DATA},}})"
     rf"|(?<=;base64,)[A-Za-z0-9+/=_-]{{{_DATA},}}"
 )
-"""In one run, or in lines, as mail and certificates have it; in a data URL whatever it begins with."""
+"""In one run, or in lines, as mail and certificates have it, whose ends JSON writes as "\\n"; in a data URL whatever it
+begins with."""
 
 
 def beside_data(text: str) -> Iterator[tuple[int, int]]:

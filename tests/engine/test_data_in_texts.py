@@ -26,6 +26,10 @@ TEXTS: dict[str, list[Message]] = {
         tool_result("c1", json.dumps({"picture": URL, "shows": "heron"})),
     ],
     "of a user, in lines": [user(f"My heron:\n{textwrap.fill(DATA, 76)}\nIt stands in the pond.")],
+    "of a tool, in lines": [
+        assistant(calls=[Call(id="c1", name="photograph", arguments="{}")]),
+        tool_result("c1", json.dumps({"shows": "heron", "picture": textwrap.fill(DATA, 76)})),
+    ],
     "of a tool, without a name": [
         assistant(calls=[Call(id="c1", name="photograph", arguments="{}")]),
         tool_result("c1", f"A heron in the pond, as PNG:\n{DATA}"),
