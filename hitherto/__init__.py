@@ -31,6 +31,7 @@ if _TYPE_CHECKING:
         AgentDefaults as AgentDefaults,
         ConversationInfo as ConversationInfo,
         ScopeCounts as ScopeCounts,
+        UserDefaults as UserDefaults,
     )
     from hitherto.core.log.frontier import DigestAction as DigestAction
     from hitherto.core.log.head import Head as Head
@@ -95,7 +96,7 @@ _NAMES = {
     "core.facts.queries": "AddedFact",
     "core.key": "ApiKey Right",
     "core.ledger": "Costs",
-    "core.log.conversations": "AgentDefaults ConversationInfo ScopeCounts",
+    "core.log.conversations": "AgentDefaults ConversationInfo ScopeCounts UserDefaults",
     "core.log.frontier": "DigestAction",
     "core.log.head": "Head",
     "core.log.message": "Call Logged Message Wire",

@@ -19,7 +19,7 @@ from hitherto.core.export import ExportScope
 from hitherto.core.facts.fact import MOST_MEMBERS, Subject
 from hitherto.core.ledger import By, Costs
 from hitherto.core.log.append import checked_time_zone, checked_ttl
-from hitherto.core.log.conversations import AgentDefaults, MessageRange, ScopePart
+from hitherto.core.log.conversations import AgentDefaults, MessageRange, ScopePart, UserDefaults
 from hitherto.core.log.message import Logged, storable
 from hitherto.core.log.time_zone import in_zone, zone_named
 from hitherto.core.policy.policy import policy_json
@@ -339,7 +339,7 @@ class Memory:
         `Conversation.configure`), and the zone of their days, such as "Europe/Berlin" (`time_zone`, in place of the
         setting of this name). A conversation's own values come first, and a message's own zone.
 
-        What is not given stays as it is; with `policy=""` the agent has none.
+        What is not given stays as it is; with `policy=""` and `time_zone=""` the agent has none.
 
         Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy, InvalidInput for an unusable
         `cross_session`, `ttl` or `time_zone`.
@@ -353,7 +353,7 @@ class Memory:
             policy=None if policy == "" else policy_json(chosen) or before.policy,
             cross_session=crossing.over(before.cross_session),
             ttl=before.ttl if kept is None else kept,
-            time_zone=before.time_zone if time_zone is None else checked_time_zone(time_zone),
+            time_zone=before.time_zone if time_zone is None else _zone_or_none(time_zone),
         )
         await self._services.store.set_defaults(tenant=tenant, agent=agent, defaults=defaults)
 
@@ -365,10 +365,15 @@ class Memory:
 
     async def configure_user(self, *, tenant: str, user: str, time_zone: str) -> None:
         """Store the time zone of a user, such as "Asia/Tokyo": that of the days in the user's conversations, in place
-        of the agent's and of the setting `time_zone`. A message's own zone comes first. Raises InvalidScope for an
-        unusable name, InvalidInput for an unusable `time_zone`."""
+        of the agent's and of the setting `time_zone`; with "" the user has none. A message's own zone comes first.
+        Raises InvalidScope for an unusable name, InvalidInput for an unusable `time_zone`."""
         of = {"tenant": checked_name(tenant, "tenant"), "user": checked_name(user, "user")}
-        await self._services.store.set_user_zone(**of, time_zone=checked_time_zone(time_zone))
+        await self._services.store.set_user_zone(**of, time_zone=_zone_or_none(time_zone))
+
+    async def user(self, id: str, *, tenant: str) -> UserDefaults:
+        """What `configure_user` has stored for a user. Raises InvalidScope for an unusable name."""
+        of = {"tenant": checked_name(tenant, "tenant"), "user": checked_name(id, "user")}
+        return UserDefaults(time_zone=await self._services.store.user_zone(**of))
 
     async def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
         """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so
@@ -520,3 +525,7 @@ class Memory:
         """Sums of the ledger of model calls, grouped by `by`, the most expensive first (by day: the latest first), of
         one tenant or of all; `since` and `until` are days in UTC, both inclusive."""
         return await self._services.store.costs(by, tenant=tenant, since=since, until=until)
+
+
+def _zone_or_none(name: str) -> str | None:
+    return None if name == "" else checked_time_zone(name)

@@ -203,6 +203,7 @@ OPERATIONS = (
         subject            GET     /subjects/{subject}  id=subject none_is_404
         configure_subject  PUT     /subjects/{subject}  repeatable
         configure_agent    PUT     /agents/{agent}      repeatable
+        user               GET     /users/{user}        id=user
         configure_user     PUT     /users/{user}        repeatable
         configure_tenant   PUT     /tenant              repeatable
         costs              GET     /costs

@@ -17,7 +17,7 @@ from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibi
 from hitherto.core.facts.queries import AddedFact
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import By, Costs
-from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart
+from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart, UserDefaults
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
 from hitherto.core.policy.policy import Policy
@@ -190,9 +190,14 @@ class SyncMemory(SyncMemoryBase):
 
     def configure_user(self, *, tenant: str, user: str, time_zone: str) -> None:
         """Store the time zone of a user, such as "Asia/Tokyo": that of the days in the user's conversations, in place
-        of the agent's and of the setting `time_zone`. A message's own zone comes first. Raises InvalidScope for an
-        unusable name, InvalidInput for an unusable `time_zone`. See `Memory.configure_user`."""
+        of the agent's and of the setting `time_zone`; with "" the user has none. A message's own zone comes first.
+        Raises InvalidScope for an unusable name, InvalidInput for an unusable `time_zone`. See
+        `Memory.configure_user`."""
         return self._run(lambda memory: memory.configure_user(tenant=tenant, user=user, time_zone=time_zone))
+
+    def user(self, id: str, *, tenant: str) -> UserDefaults:
+        """What `configure_user` has stored for a user. Raises InvalidScope for an unusable name. See `Memory.user`."""
+        return self._run(lambda memory: memory.user(id, tenant=tenant))
 
     def configure_tenant(self, *, tenant: str, ttl: timedelta) -> None:
         """Store how long the messages of a tenant are kept where neither they nor their conversation or agent say so

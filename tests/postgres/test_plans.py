@@ -221,6 +221,7 @@ CASES = {
     "run_events": Case("run_events", {**RUN, "after": 1, "limit": 20, **PAGE}, 2),
     "defaults": Case("defaults", {"tenant": "acme", "agent": "a7"}, 1),
     "zone": Case("zone", SCOPE, 1),
+    "user_zone": Case("user_zone", {"tenant": "acme", "user": "u"}, 1),
     "expired": Case("expired", {**REF, "now": "2001-01-01"}, 0),
     "next_expiry": Case("next_expiry", {**REF, "now": "2001-01-01"}, 1),
     "listed": Case("listed", {**SCOPE, **LISTED, **PAGE}, 20),

@@ -138,6 +138,13 @@ class AgentDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserDefaults:
+    """What is set for a user of a tenant. `time_zone` is as in `Head`."""
+
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
     """A tenant, or a `user` of it, of whom everything that was there at `requested_at` is to be erased."""
 

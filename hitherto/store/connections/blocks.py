@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import _AsyncGeneratorContextManager as Context  # what it is called where it is typed
+from contextlib import _AsyncGeneratorContextManager as Context  # pyright: ignore[reportPrivateUsage]
 from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar

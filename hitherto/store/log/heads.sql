@@ -305,6 +305,14 @@ from (
 ) z
 where time_zone is not null order by nth limit 1;
 
+-- name: user_zone
+-- The time zone of a user.
+select time_zone from hitherto.user_zone where tenant = %(tenant)s and user_id = %(user)s;
+
+-- name: unset_user_zone
+-- Set none.
+delete from hitherto.user_zone where tenant = %(tenant)s and user_id = %(user)s;
+
 -- name: set_user_zone
 -- Set the time zone of a user, in place of the one before.
 insert into hitherto.user_zone (tenant, user_id, time_zone, updated_at)

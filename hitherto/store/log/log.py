@@ -208,12 +208,17 @@ class LogStore(Part):
         found = await self._all(SQL["zone"], {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent})
         return found[0][0] if found else None
 
-    async def set_user_zone(self, *, tenant: str, user: str, time_zone: str) -> None:
-        """Set the time zone of a user, in place of the one before."""
+    async def user_zone(self, *, tenant: str, user: str) -> str | None:
+        """The time zone that is set for a user."""
+        found = await self._all(SQL["user_zone"], {"tenant": tenant, "user": user})
+        return found[0][0] if found else None
+
+    async def set_user_zone(self, *, tenant: str, user: str, time_zone: str | None) -> None:
+        """Set the time zone of a user, in place of the one before; None: no zone."""
         values = {"tenant": tenant, "user": user, "time_zone": time_zone}
 
         async def put(connection: AsyncConnection[Any]) -> None:
-            await connection.execute(SQL["set_user_zone"], values)
+            await connection.execute(SQL["set_user_zone" if time_zone else "unset_user_zone"], values)
 
         async with self._with_connection(put):
             pass

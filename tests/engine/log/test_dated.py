@@ -16,7 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hitherto
-from hitherto import Memory, Message, Scope, assistant, rolling, system, token_threshold, tool_result, user
+from hitherto import (
+    Memory,
+    Message,
+    Scope,
+    UserDefaults,
+    assistant,
+    rolling,
+    system,
+    token_threshold,
+    tool_result,
+    user,
+)
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage, InvalidScope, InvalidSettings
@@ -365,6 +376,18 @@ class TestZones:
             for zone in ("Mars/Olympus", 7, None):
                 with pytest.raises(InvalidInput, match="time_zone"):
                     await memory.configure_user(tenant="t", user="u", time_zone=zone)  # type: ignore[arg-type]
+
+    async def test_a_zone_can_be_read_and_unset(self) -> None:
+        of = {"tenant": SCOPE.tenant, "user": SCOPE.user}
+        async with hitherto.open("memory:", embedder="none") as memory:
+            for zone in ("Asia/Tokyo", ""):
+                await memory.configure_user(**of, time_zone=zone)
+                await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, time_zone=zone)
+                assert await memory.user(SCOPE.user, tenant=SCOPE.tenant) == UserDefaults(time_zone=zone or None)
+                assert (await memory.agent(SCOPE.agent, tenant=SCOPE.tenant)).time_zone == (zone or None)
+            await memory.conversation("c", scope=SCOPE).append(user("Hello.", at=self.AUCKLAND.astimezone(UTC)))
+            (one,) = await memory.conversation("c", scope=SCOPE).messages()
+            assert one.said_at.utcoffset() == timedelta()
 
     async def test_a_new_conversation_asks_from_the_day_of_its_zone(self) -> None:
         async with hitherto.open("memory:", embedder="none") as memory:
