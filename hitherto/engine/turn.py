@@ -260,10 +260,10 @@ class Turn:
             return
         if self._broken:
             batch[-1] = marked(batch[-1], self._key, len(batch))
-            self._result = await self._append_batch(batch, None, none())  # under which nothing is due
+            self._result = await self._append_batch(self._dated(batch), None, none())  # under which nothing is due
             return
         try:
-            self._result = await self._append_batch(batch, self._key, None)
+            self._result = await self._append_batch(self._dated(batch), self._key, None)
         except IdempotencyKeyReused:
             if self._key is not None:
                 await self._take_progress(self._key)
@@ -283,7 +283,7 @@ class Turn:
         """Append the calls and results before the next request, with the question before the first."""
         key = None if self._key is None else step_key(self._key, self._steps)
         try:
-            self._result = await self._append_batch(step, key, None)
+            self._result = await self._append_batch(self._dated(step), key, None)
         except IdempotencyKeyReused as error:
             self._overtaken = True
             raise IdempotencyKeyReused(
@@ -301,6 +301,11 @@ class Turn:
         self._appended = len(self._question) + len(self._answer) if self._answer else 0
         if found.result is not None:
             self._replayed, self._result = True, found.result
+
+    def _dated(self, batch: list[Message]) -> list[Message]:
+        """The messages of an append. What has no time was said when the question was, and so on its day."""
+        at = self._question[-1].said_at
+        return batch if at is None else [one if one.said_at is not None else one.dated(at) for one in batch]
 
     def _pending(self, answer: Sequence[Message] | None = None) -> list[Message]:
         """The turn's messages that are not in the log yet."""

@@ -18,12 +18,13 @@ def zone_named(name: str) -> tzinfo:
 
 
 def in_zone(at: datetime, zone: tzinfo) -> datetime:
-    """The time in its own zone, or in `zone` if its own is UTC, in which clocks of computers tell time. On the
-    calendar's first and last days, which may not be there in `zone`, it stays as it is."""
+    """The time in its own zone, or in `zone` if its own is UTC, in which clocks of computers tell time. It stays as it
+    is where that would be outside of the years 2 to 9998, in which every zone has all times."""
     try:
-        return at if at.utcoffset() else at.astimezone(zone)
+        there = at if at.utcoffset() else at.astimezone(zone)
     except OverflowError:
         return at
+    return there if 2 <= there.year <= 9998 else at
 
 
 def offset_of(at: datetime | None) -> int | None:

@@ -389,6 +389,24 @@ class TestZones:
             (one,) = await memory.conversation("c", scope=SCOPE).messages()
             assert one.said_at.utcoffset() == timedelta()
 
+    async def test_an_answer_is_of_its_questions_day(self) -> None:
+        async with hitherto.open("memory:", embedder="none", time_zone="America/New_York") as memory:
+            chat = memory.conversation("c", scope=SCOPE)
+            async with chat.turn(user("Hello.", at=self.AUCKLAND), budget=4_000) as turn:
+                call = {"id": "t", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+                await turn.add({"role": "assistant", "tool_calls": [call]})
+                await turn.add(tool_result("t", "12"))
+                await turn.add("Twelve.")
+            assert {one.said_at for one in await chat.messages()} == {self.AUCKLAND}
+            assert {one.said_at.utcoffset() for one in await chat.messages()} == {timedelta(hours=12)}
+
+    async def test_a_year_that_nobody_gave_is_not_refused(self) -> None:
+        last = datetime(9998, 12, 31, 23, tzinfo=UTC)
+        async with hitherto.open("memory:", embedder="none", time_zone="Pacific/Kiritimati") as memory:
+            chat = memory.conversation("c", scope=SCOPE)
+            await chat.append(user("Hello.", at=last))
+            assert [one.said_at for one in await chat.messages()] == [last]
+
     async def test_a_new_conversation_asks_from_the_day_of_its_zone(self) -> None:
         async with hitherto.open("memory:", embedder="none") as memory:
             await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, time_zone="Pacific/Auckland")
