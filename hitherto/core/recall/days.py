@@ -16,6 +16,9 @@ from itertools import islice
 MOST_EXPRESSIONS = 8
 """Of a question, the first so many expressions that name days are read."""
 
+_MOST_TERMS = 2_000
+"""And no more of them than have so many terms together."""
+
 _YEARS_BACK = 20
 """A day without a year is looked for in the year ahead and in so many years before."""
 
@@ -41,7 +44,14 @@ def day_terms(day: date) -> tuple[str, str]:
 def named_days(question: str, today: date) -> tuple[NamedDays, ...]:
     """The days and months that a question asks for, as they stand in it, seen from `today`. What is no day, such as
     31 February or the year 0, names none. Takes time linear in the question's length."""
-    return tuple(islice(_joined(question, today), MOST_EXPRESSIONS))
+    named: list[NamedDays] = []
+    terms = 0
+    for one in islice(_joined(question, today), MOST_EXPRESSIONS):
+        terms += sum(map(len, one.choices))
+        if terms > _MOST_TERMS:
+            break
+        named.append(one)
+    return tuple(named)
 
 
 def _joined(question: str, today: date) -> Iterator[NamedDays]:
@@ -104,16 +114,18 @@ _NUMBER = "(?:[0-9]{1,3}|(?:a )?couple(?: of)?|(?:a )?few|an|" + "|".join(_COUNT
 _DAY = "(?:[0-9]{1,2}(?:st|nd|rd|th)?|" + "|".join(word.replace("-", "[- ]") for word in reversed(_ORDINALS)) + ")"
 _YEAR = "[12][0-9]{3}"
 _TO = " ?(?:[-–]|to|until|(?(between)and|to)) ?(?:the )?"
+_AND = "(?:, ?(?:and |or )?| and | or )(?:the )?"
 _IN = "in|during|of|since|until|throughout|last|this|past|early|late|mid"
 _LAST = "last|past|previous"
 _PATTERNS = (
     r"(?P<iso>(?P<iso_year>[0-9]{4})[-/](?P<iso_month>[0-9]{2})(?:[-/](?P<iso_day>[0-9]{2}))?(?![\w/-]))",
     r"(?P<numbers>(?P<one>[0-9]{1,2})(?P<mark>[./]) ?(?P<two>[0-9]{1,2})"
     rf"(?:(?P=mark) ?(?P<number_year>{_YEAR}|[0-9]{{2}})(?![\w/]|\.[0-9])|\.(?![0-9])))",
-    rf"(?P<day_first>(?P<from_day>{_DAY})\.?(?:{_TO}(?P<to_day>{_DAY})\.?)? (?:of )?(?P<day_month>{_MONTH})\b\.?"
+    rf"(?P<day_first>(?(between)|(?P<days_before>(?:{_DAY}{_AND}){{1,5}})?)(?P<from_day>{_DAY})\.?(?:{_TO}(?P<to_day>{_DAY})\.?)? (?:of )?(?P<day_month>{_MONTH})\b\.?"
     rf"(?:,? (?:of )?(?P<day_year>{_YEAR})(?!\w))?)",
     rf"(?P<month_first>(?P<first_month>{_MONTH})\b\.? (?:the )?(?P<first_from>{_DAY})(?!\w)"
-    rf"(?:{_TO}(?P<first_to>{_DAY})(?!\w))?(?:,? (?:of )?(?P<first_year>{_YEAR})(?!\w))?)",
+    rf"(?:{_TO}(?P<first_to>{_DAY})(?!\w))?(?P<days_behind>(?:{_AND}{_DAY}(?!\w)){{1,5}})?"
+    rf"(?:,? (?:of )?(?P<first_year>{_YEAR})(?!\w))?)",
     rf"(?P<month_year>(?P<month_of_year>{_MONTH})\b\.?,? (?:of )?(?P<year_of_month>{_YEAR})(?!\w))",
     rf"(?P<bare_month>(?:{_IN})[ -](?:early |late |mid[- ])?(?P<bare>{_MONTH})\b(?:,? (?P<bare_year>{_YEAR})(?!\w))?)",
     r"(?P<near_day>today|tonight|this (?:morning|afternoon|evening)|(?:day before )?yesterday|last night)\b",
@@ -160,10 +172,14 @@ def _years(today: date, year: str | None, ended: Callable[[int], bool]) -> Itera
     return [*range(latest, max(latest - _YEARS_BACK, 0), -1), latest + 1]
 
 
-def _days(today: date, month: int, first: int, last: int, year: str | None) -> Iterator[list[str]]:
+def _days(
+    today: date, month: int, first: int, last: int, year: str | None, *, listed: str | None = None
+) -> Iterator[list[str]]:
+    """In each year that may be meant, the days from first to last, and those that are `listed` beside them."""
+    beside = [_number(day) for day in re.findall(_DAY, listed or "")]
     for one in _years(today, year, lambda this: (this, month, first) <= (today.year, today.month, today.day)):
         days: list[str] = []
-        for day in range(first, last + 1):
+        for day in sorted({*range(first, last + 1), *beside}):
             try:
                 days.append(date(one, month, day).isoformat())
             except ValueError:  # 29 February
@@ -220,13 +236,15 @@ def _numbers(parts: dict[str, str], today: date) -> _Choices:
 def _day_first(parts: dict[str, str], today: date) -> _Choices:
     first = _number(parts["from_day"])
     last = _number(parts.get("to_day", parts["from_day"]))
-    yield from _days(today, _number_of_month(parts["day_month"]), first, last, parts.get("day_year"))
+    month, year = _number_of_month(parts["day_month"]), parts.get("day_year")
+    yield from _days(today, month, first, last, year, listed=parts.get("days_before"))
 
 
 def _month_first(parts: dict[str, str], today: date) -> _Choices:
     first = _number(parts["first_from"])
     last = _number(parts.get("first_to", parts["first_from"]))
-    yield from _days(today, _number_of_month(parts["first_month"]), first, last, parts.get("first_year"))
+    month, year = _number_of_month(parts["first_month"]), parts.get("first_year")
+    yield from _days(today, month, first, last, year, listed=parts.get("days_behind"))
 
 
 def _month_year(parts: dict[str, str], today: date) -> _Choices:

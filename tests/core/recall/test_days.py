@@ -92,6 +92,10 @@ def test_a_weekday_beside_a_date_adds_none_and_beside_a_week_is_of_it(question: 
     ("question", "days"),
     [
         ("between 3 and 5 July", "2026-07-03…2026-07-05"),
+        ("on 3 and 5 July", "2026-07-03 2026-07-05"),
+        ("on the 3rd, 5th and 9th of May", "2026-05-03…2026-05-09"),
+        ("on July 3 or the 5th, 2025", "2025-07-03 2025-07-05"),
+        ("on July 3, 2025", "2025-07-03"),
         ("between July 3rd and the 5th", "2026-07-03…2026-07-05"),
         ("between 3 July and 5 July", "2026-07-03…2026-07-05"),
         ("from July 3 to July 5", "2026-07-03…2026-07-05"),
@@ -130,6 +134,16 @@ def test_without_a_year_the_latest_is_likeliest() -> None:
     assert one.choices[:3] == (("2024-02-29",), ("2020-02-29",), ("2016-02-29",))
     (one,) = named_days("on 20 July", TODAY)
     assert (one.choices[0], one.choices[-1]) == (("2025-07-20",), ("2026-07-20",)), "and the next comes last"
+
+
+def test_the_terms_of_a_question_are_bounded() -> None:
+    found = named_days("the last 999 months, " * MOST_EXPRESSIONS, TODAY)
+    assert sum(len(choice) for one in found for choice in one.choices) <= 2_000
+
+
+def test_a_list_has_no_day_between_its_days() -> None:
+    (one,) = named_days("on the 3rd, 5th and 9th of May 2025", TODAY)
+    assert one.choices == (("2025-05-03", "2025-05-05", "2025-05-09"),)
 
 
 @pytest.mark.parametrize("today", [date.min, date(1, 3, 1), date.max])
