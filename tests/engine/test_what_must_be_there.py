@@ -265,3 +265,19 @@ async def test_a_turn_of_two_thousand_calls_with_a_result_of_20_mb(memory: Memor
         assert refusals(made.request, wire=wire) == []
     page = await chat.expand((3, 3), budget=500)
     assert "a line of the log\n  a line of the log" in page.text
+
+
+@pytest.mark.parametrize("large", [0, 60, 75])
+async def test_a_long_result_that_is_shortened_takes_no_room_of_others(memory: Memory, large: int) -> None:
+    """Wherever it is: as much is shown as without it."""
+    firsts = list[tuple[int, Fate]]()
+    for name, size in (("short", 400), ("long", 40_000)):
+        chat = memory.conversation(name, scope=SCOPE)
+        steps = [step(one, "def foo bar " * (size if one == large else 40 if one % 5 else 400)) for one in range(80)]
+        await chat.append(user(TASK), *[message for one in steps for message in one])
+        await chat.append(assistant("Done."), user("And now?"), assistant("That is all."))
+        made = await chat.context("What is next?", budget=4_000, recall=False)
+        assert made.tokens > 2_000
+        firsts.append(next((one.start, one.fate) for one in made.manifest.fates[1:] if one.fate is not Fate.DROPPED))
+        assert (await chat.rebuild(made.manifest)).manifest == made.manifest
+    assert firsts[0] == firsts[1]

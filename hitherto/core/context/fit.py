@@ -24,7 +24,7 @@ from hitherto.core.context.budget import cut, step_of
 from hitherto.core.context.gathered import Gathered, extent
 from hitherto.core.context.lasting import beginning, question, rules, says_rules
 from hitherto.core.context.manifest import RecalledEntry
-from hitherto.core.context.redaction import before, fates, results_without_calls
+from hitherto.core.context.redaction import fates, places, results_without_calls
 from hitherto.core.context.request import ContextRequest, StablePart
 from hitherto.core.context.shorten import FRAME, Shortener
 from hitherto.core.context.written import GroupWriter
@@ -272,7 +272,7 @@ class Fitting:
         """The running sum of what is shown before the newest turn of the log; None if the view shows none."""
         for group in reversed(self.found):
             if group.first < self.head.next_seq and group.members[0].message.opens_turn:
-                place = before(group, self.view)
+                place = self._before(group)
                 whole = group.first >= self.view.start and place >= self.gathered.read_from
                 return place if whole else None
         return None
@@ -280,8 +280,16 @@ class Fitting:
     def _before(self, group: Group) -> int:
         """The running sum of what is shown before the group, incoming ones included."""
         if group.first < self.head.next_seq:
-            return before(group, self.view)
+            return self._place(group.members[0])
         return self.view.layout.place(self.head.sums.tokens) + self._behind[group.first]
+
+    def _place(self, logged: Logged) -> int:
+        """The same for a message of the log."""
+        return self._places[logged.seq] if self.view.layout.redactions else logged.sums.tokens - logged.tokens
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return places(self.gathered.messages, self.view, self.head, self._groups.left)
 
     def _kept(self, floor: int, step: int) -> tuple[list[Group], bool]:
         """The groups that stay when the running sum must be at least `floor` before them, and whether more could go.
@@ -383,7 +391,7 @@ class Fitting:
         if first is not None:
             far[first.first] = Reason.BEGINNING
         shown = {member.seq for group in kept for member in group.members} | far.keys()
-        left = results_without_calls(self.found, kept, self.view, self.head, floor)
+        left = results_without_calls(self.found, kept, self.view, self.head, self._place, floor)
         found = [
             (one.seq, *self._fate(one, far.get(one.seq)), costs.get(one.seq, 0))
             for one in self.gathered.messages

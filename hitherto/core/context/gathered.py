@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hitherto.core.context.redaction import places
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.context.written import halves
 from hitherto.core.log.head import Head
@@ -48,6 +49,26 @@ def read_from(view: View, head: Head, request: ContextRequest) -> int:
     begin, total = extent(view, head)
     room = request.room - _taken(request)
     return begin + min(max(total - max(room, 0), 0), total)
+
+
+def earlier(gathered: Gathered, request: ContextRequest) -> int | None:
+    """The running sum of what is shown from which on messages must be read as well, where a long result that is
+    redacted seemed to take the room of others; None where all that can fit was read."""
+    layout, start = gathered.view.layout, gathered.view.start
+    read = [
+        one for one in gathered.messages if one.seq >= start and layout.place(one.sums.tokens) >= gathered.read_from
+    ]
+    if not layout.redactions or not read or read[0].seq == start:
+        return None
+    redactions = [(range(one.start, one.end + 1), one.action.within(request.budget)) for one in layout.redactions]
+
+    def shown(one: Logged) -> int:
+        tool = one.message.answers or one.message.calls
+        leaves = [action.leaves for seqs, action in redactions if tool and one.seq in seqs]
+        return min([one.tokens, *leaves])
+
+    short = places(read, gathered.view, gathered.head, shown)[read[0].seq] - gathered.read_from
+    return layout.place(read[0].sums.tokens - read[0].tokens) - short if short > 0 else None
 
 
 def _taken(request: ContextRequest) -> int:

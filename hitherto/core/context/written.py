@@ -70,13 +70,19 @@ class GroupWriter:
         """What becomes of a message in the groups: it is in, shortened by a limit or the budget, or redacted."""
         if logged.seq in self._shorter or logged.seq in self._limited:
             return Fate.SHORTENED
-        redacted = self._redacts and self._redactor(logged) is not logged.message
-        return Fate.REDACTED if redacted else Fate.IN
+        return Fate.REDACTED if self._redacts and self._redactor.redacts(logged) else Fate.IN
 
     def tokens(self, logged: Logged) -> int:
         """What a message takes as it is shown, by itself."""
+        return self._tokens(logged, self._shown(logged))
+
+    def left(self, logged: Logged) -> int:
+        """The tokens of a message in the log, or what a redaction leaves of them."""
+        return self._tokens(logged, self._redactor(logged)) if self._redactor.redacts(logged) else logged.tokens
+
+    def _tokens(self, logged: Logged, message: Message) -> int:
         request = self._request
-        shown = request.opened(self._shown(logged))
+        shown = request.opened(message)
         written = [] if shown is None else self.dated(request.codec.write([shown]), logged)
         return request.cost(request.sendable(written))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hitherto.aside import aside
-from hitherto.core.context.gathered import Gathered, read_from
+from hitherto.core.context.gathered import Gathered, earlier, extent, read_from
 from hitherto.core.context.lasting import lasting
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.conversations import MessageRange
@@ -19,6 +19,10 @@ from hitherto.engine.handle import Handle
 
 MARGIN = 64
 """Messages that are read at once, without working out how few would do."""
+
+
+_TIMES = 3
+"""Reads further back at most, where long results that are redacted seemed to take the room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,13 @@ class LogReader:
             live_at=head.rev,
         )
         loaded = await self.messages(head, reading) if head.next_seq else []
+        found = Gathered(view=shown, head=head, messages=loaded, read_from=begin)
+        for _ in range(_TIMES):
+            if (more := earlier(found, request)) is None:
+                break
+            reading = replace(reading, tokens=shown.layout.tokens_at(max(more, extent(shown, head)[0])))
+            loaded = await self.messages(head, reading)
+            found = replace(found, messages=loaded)
         tail = [one for one in loaded if one.seq >= reading.start and one.sums.tokens >= reading.tokens]
         if not request.incoming and begins_earlier(tail, shown.start, head):
             latest = await self.newest_group(shown, head)
@@ -73,7 +84,7 @@ class LogReader:
                 texts = [one.sums.tokens for one in latest.members if one.message.kind in (Kind.TEXT, Kind.COMPACTION)]
                 reading = replace(reading, tokens=min([reading.tokens, *texts]), tools_from=latest.first)
                 loaded = await self.messages(head, reading)
-        return Gathered(view=shown, head=head, messages=loaded, read_from=begin)
+        return replace(found, messages=loaded)
 
     async def newest_said(self, shown: View, head: Head) -> list[Logged]:
         """The newest user messages, and a few others from the beginning."""
