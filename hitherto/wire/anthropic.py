@@ -143,7 +143,8 @@ def _said(item: Payload) -> NeutralMessage:
         read = _from_user if role == "user" else _from_model
         both = [one for block in value for one in (read(block, of), sources(block.get("citations")))]
         parts = tuple(one for one in both if one is not None)
-    return NeutralMessage(Role(role), parts)
+    name = item.get("name")
+    return NeutralMessage(Role(role), parts, name if isinstance(name, str) else "")
 
 
 def _from_user(block: Payload, of: str) -> Part:

@@ -55,6 +55,8 @@ _CHAT_RESULT: Final = {"role", "tool_call_id", "content"}
 _RESPONSES_RESULT: Final = {"type", "call_id", "output"}
 
 _TEXTS: Final = {"text", "input_text", "output_text"}
+_SHOWN: Final = {"text", "image", "document"}
+"""Blocks of Anthropic's in which somebody says something."""
 
 _SYSTEM_TAG: Final = "system-message"
 """Between two of these stands a system message of the log in items for Anthropic."""
@@ -403,6 +405,8 @@ def _without_nulls(part: Payload) -> Payload:
 
 
 def _anthropic(item: Payload) -> Payload | None:
+    if isinstance(item["content"], str) or any(one["type"] in _SHOWN for one in cast("list[Payload]", item["content"])):
+        item = with_name_in_words(item, "text")
     found = {key: item[key] for key in ("role", "content")}
     if found["role"] == "system":
         return _in_tags(found["content"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hitherto.core.context.request import WireFormat
 from hitherto.core.log.group import groups
-from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Logged, Message, Payload, Sums
+from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Logged, Message, Payload, Sums, Wire
 from hitherto.wire import CODECS, codec
 from tests.wire.items import COUNTER, ITEMS, PNG, any_message, ids, names, objects, words
 from tests.wire.rules import assert_paired, assert_valid, blocks, heard
@@ -314,10 +314,11 @@ def test_a_name_is_said_in_front_of_the_words() -> None:
         assert codec(target).write([message]) == [{"role": "user", "content": "Ada: What do I bring?"}]
 
 
-def test_the_name_in_a_message_of_responses_is_that_of_chat() -> None:
-    message = codec(RESPONSES).read({"role": "user", "name": "Ada", "content": "What do I bring?"})
+@pytest.mark.parametrize(("wire", "other"), [(RESPONSES, ANTHROPIC), (ANTHROPIC, RESPONSES)])
+def test_the_name_in_a_message_of_another_format_is_that_of_chat(wire: Wire, other: Wire) -> None:
+    message = codec(wire).read({"role": "user", "name": "Ada", "content": "What do I bring?"})
     assert codec(CHAT).write([message]) == [{"role": "user", "content": "What do I bring?", "name": "Ada"}]
-    assert codec(ANTHROPIC).write([message]) == [{"role": "user", "content": "Ada: What do I bring?"}]
+    assert codec(other).write([message]) == [{"role": "user", "content": "Ada: What do I bring?"}]
 
 
 UNSAYABLE: list[tuple[str, dict[str, Any], str]] = [

@@ -119,6 +119,8 @@ MENDED: list[tuple[Wire, list[Item], list[Item]]] = [
     (RESPONSES, [{**output("Hi"), "id": "__fake_id__"}], [{**output("Hi"), "id": "msg___fake_id__"}]),
     (RESPONSES, [{**THOUGHT, "status": None, "content": None}, output("Hi")], [THOUGHT, output("Hi")]),
     (RESPONSES, [THOUGHT, said(type="message"), HI], [HI]),
+    (ANTHROPIC, [{**HI, "name": "Anna Maria"}], [{**HI, "content": f"Anna Maria: {HI['content']}"}]),
+    (ANTHROPIC, [{**said(text("Hi"), role="user"), "name": "Anna"}], [said(text("Anna: Hi"), role="user")]),
     (RESPONSES, [{**HI, "name": "Anna Maria"}], [{**HI, "content": f"Anna Maria: {HI['content']}"}]),
     (
         RESPONSES,
