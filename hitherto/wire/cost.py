@@ -139,10 +139,24 @@ def _source(part: Payload) -> Payload:
 
 
 def _image(part: Payload, counter: TokenCounter) -> int:
-    inner = part.get("image_url")
-    nested = cast("Payload", inner).get("detail") if isinstance(inner, dict) else None
-    low = "low" in (part.get("detail"), nested)
-    return counter.low_image_tokens if low else counter.image_tokens
+    inner = part.get("image_url", part.get("source"))
+    nested = cast("Payload", inner) if isinstance(inner, dict) else {}
+    low = "low" in (part.get("detail"), nested.get("detail"))
+    rest = {**_beside_picture(nested), **_beside_picture(part)}
+    words = structured(rest, counter) if rest else 0
+    return words + (counter.low_image_tokens if low else counter.image_tokens)
+
+
+def _beside_picture(part: Payload) -> Payload:
+    return {
+        key: value
+        for key, value in part.items()
+        if key not in _OF_PICTURES and value not in _NOTHING and (key, value) not in _DETAILS
+    }
+
+
+_OF_PICTURES = frozenset({"type", "image_url", "source", "url", "data", "media_type", "file_id"}) | _FREE - {"text"}
+_DETAILS = [("detail", word) for word in ("auto", "low", "high", "original")]
 
 
 def _file(part: Payload, counter: TokenCounter) -> int:

@@ -147,6 +147,17 @@ def test_a_text_in_a_file_costs_its_tokens(to: Wire) -> None:
     assert 0 <= tokens(to, file(to, text.encode(), "text/plain")) - COUNTER.count(text) <= REST
 
 
+@pytest.mark.parametrize("to", WIRES)
+@pytest.mark.parametrize("field", ["alt", "text", "detail"])
+def test_words_beside_a_picture_cost_their_tokens(to: Wire, field: str) -> None:
+    plain, words = picture(to, "iVBORw0KGgo=", "png"), "A heron in the pond. " * 100
+    inner = {"anthropic": "source", "openai.chat": "image_url"}.get(to)
+    within = [{**plain, inner: {**plain[inner], field: words}}] if inner else []
+    for part in ({**plain, field: words}, *within):
+        assert COUNTER.count(words) <= tokens(to, part) - tokens(to, plain) <= COUNTER.count(words) + REST
+    assert tokens(to, {**plain, "detail": "high"}) == tokens(to, plain)
+
+
 @pytest.mark.parametrize("to", ["openai.chat", "openai.responses"])
 @given(seconds=st.integers(0, 20))
 def test_sound_costs_its_seconds(to: Wire, seconds: int) -> None:
