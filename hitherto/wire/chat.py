@@ -37,6 +37,7 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    media_of,
     readable,
     reads,
     record_of,
@@ -326,7 +327,7 @@ def _has_media(item: Payload) -> bool:
 
 def _seen(result: ToolResult) -> Payload | None:
     """The pictures and files of a result, which only a user's message can have."""
-    media = [_medium(part) for part in result.parts if isinstance(part, Image | File)]
+    media = map(_medium, media_of(result.parts))
     shown = [part for part in media if part["type"] != "text"]
     return {"role": "user", "content": [_text("[a tool gave this, not the user]"), *shown]} if shown else None
 

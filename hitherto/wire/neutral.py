@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
-from hitherto.core.plain_text import RECORD, fenced, statements
+from hitherto.core.plain_text import RECORD, fenced, one_line, statements
 from hitherto.errors import InvalidInput, InvalidMessage
 from hitherto.wire.fields import item_of, shown, words_of
 
@@ -226,7 +226,14 @@ def with_record(says: NeutralMessage) -> NeutralMessage:
         return says
     words = "\n".join(readable(part) for part in says.shown if not isinstance(part, Image | File))
     record = fenced(f"A tool said this, not the user. {RECORD}", map("- {}".format, statements(words)))
-    return NeutralMessage(Role.USER, (Text(record), *(part for part in says.shown if isinstance(part, Image | File))))
+    return NeutralMessage(Role.USER, (Text(record), *media_of(says.shown)))
+
+
+def media_of(parts: tuple[Shown, ...]) -> tuple[Image | File, ...]:
+    """The pictures and files that a tool gave, for a user's message: the name of a file speaks with nobody's
+    authority."""
+    found = [part for part in parts if isinstance(part, Image | File)]
+    return tuple(replace(part, name=one_line(part.name)) if isinstance(part, File) else part for part in found)
 
 
 def sound(part: Payload) -> OtherPart:
