@@ -23,7 +23,7 @@ from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest
-from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, storable, to_json
+from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, check_item, storable, to_json
 from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.policy import Policy, policy_json
@@ -154,7 +154,10 @@ class Conversation:
         `context` and `append` raise; at the beginning of the block IdempotencyKeyReused for a key that was used for
         another question or without an answer, and NotFound if the answer was erased.
         """
-        asked = [self._services.read(message) for message in _listed(question, "question")]
+        asked = list(_listed(question, "question"))
+        for one in asked:
+            check_item(one)
+        asked = [self._services.read(message) for message in asked]
         governing = self._services.usable(policy)
 
         async def contexts(incoming: Sequence[Message]) -> Context:

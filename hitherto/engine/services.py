@@ -15,7 +15,7 @@ from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import WireFormat
 from hitherto.core.digests.digest import Needs
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import Message
+from hitherto.core.log.message import Message, check_item
 from hitherto.core.log.time_zone import zone_named
 from hitherto.core.policy.plan import Means
 from hitherto.core.policy.policy import Policy
@@ -98,6 +98,8 @@ class Services:
         """What a caller gave as messages; long items are read in a thread. Raises as `read` does."""
         if {*map(type, given)} <= {Message}:
             return cast("tuple[Message, ...]", tuple(given))
+        for one in given:
+            check_item(one)
         return await aside(weight(given), tuple, map(self.read, given, repeat(wire)))
 
     @cached_property

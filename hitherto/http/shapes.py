@@ -32,7 +32,7 @@ from pydantic import (
 )
 
 from hitherto.core.digests.digest import Digest
-from hitherto.core.log.message import NESTED, Logged, Message, Wire
+from hitherto.core.log.message import NESTED, Logged, Message, Wire, check_item
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
 from hitherto.engine.turn_retry import TurnProgress
@@ -129,6 +129,7 @@ def messages_of(value: Any, wire: Wire | None = None) -> Any:
 
 
 def _message_of(value: object, wire: Wire | None) -> Message:
+    check_item(value.item if isinstance(value, MessageInput) else value)
     if not isinstance(value, MessageInput):
         return read(cast("Mapping[str, Any]", value), wire)
     message = read(value.item, value.wire or wire)

@@ -54,10 +54,11 @@ def read(payload: Message | Mapping[str, Any], wire: str | None = None) -> Messa
     """
     if isinstance(payload, Message):
         return payload
-    return message_from(payload, _detected(payload) if wire is None else codec(wire).name)
+    return message_from(payload, detected(payload) if wire is None else codec(wire).name)
 
 
-def _detected(payload: object) -> str:
+def detected(payload: object) -> str:
+    """The format that an item's shape tells; chat completions where nothing does."""
     if not isinstance(payload, Mapping):
         return CHAT
     item = cast("Mapping[object, object]", payload)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Memory, Policy, assistant
 from hitherto.core.log.message import Wire
-from hitherto.errors import InvalidInput, NotFound
+from hitherto.errors import InvalidInput, InvalidMessage, NotFound
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import Opened, asks, each, opener, rounds, said, says_each, summary_of
@@ -44,6 +44,16 @@ def texts(items: list[dict[str, Any]]) -> list[str]:
         content = item["content"]
         found.append(content if isinstance(content, str) else "".join(part["text"] for part in content))
     return found
+
+
+async def test_an_item_has_no_time(memory: Memory) -> None:
+    """No API takes it, and the message would not be of that time."""
+    chat, item = memory.conversation("c", scope=SCOPE), {"role": "user", "content": "a", "at": "2026-05-08T13:30:00Z"}
+    for refused in (chat.append(item), chat.context(item, budget=4_000)):
+        with pytest.raises(InvalidMessage, match=r"`at`.*dated"):
+            await refused
+    with pytest.raises(InvalidMessage, match=r"`at`.*dated"):
+        chat.turn(item)
 
 
 async def test_the_messages_are_the_callers_own(opened: Opened) -> None:

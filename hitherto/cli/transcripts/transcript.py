@@ -18,7 +18,7 @@ from hitherto.core.log.head import empty
 from hitherto.core.log.message import CHAT, Message
 from hitherto.core.scope import checked_name
 from hitherto.errors import InvalidBatch, InvalidMessage, InvalidScope, InvalidTranscript
-from hitherto.wire import read
+from hitherto.wire import detected, read
 
 _STDIN = Path("-")
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -173,7 +173,14 @@ def _message(value: object) -> Message:
         raise InvalidMessage("this is JSON, but not an object with role and content")
     item = dict(cast("Mapping[str, Any]", value))
     times = [time for name in _TIMES if (time := item.pop(name, None)) is not None]
-    message = read(item, CHAT)
+    try:
+        message = read(item, CHAT)
+    except InvalidMessage as error:
+        if (wire := detected(item)) != CHAT:
+            raise InvalidMessage(
+                f"this is an item of {wire}, and files are read as chat completions; append it in Python, with {wire=}"
+            ) from error
+        raise
     return message.dated(_time(times[0])) if times else message
 
 

@@ -238,6 +238,15 @@ def _time(at: object, name: str, example: str) -> datetime:
     return at
 
 
+def check_item(given: object) -> None:
+    """Raises InvalidMessage for an item with `at`: it would be sent to APIs, and the message not be of that time."""
+    if isinstance(given, Mapping) and "at" in given:
+        raise InvalidMessage(
+            "the item has `at`, which no API takes; to say when it was said, give a Message: "
+            "hitherto.wire.read(item).dated(at), over HTTP an object with `item` and `said_at`"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A tool call that a model makes. `arguments` is JSON text, as models write it; for a custom tool it is any

@@ -51,6 +51,17 @@ def only(transcripts: list[Transcript]) -> Transcript:
     return one
 
 
+def test_an_item_of_another_api_is_named() -> None:
+    for item in (
+        {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"},
+        {"type": "message", "role": "user", "content": [{"type": "input_file", "file_id": "f"}]},
+    ):
+        with pytest.raises(
+            InvalidTranscript, match=r"line 1: this is an item of openai\.responses, and files are read"
+        ):
+            parse(lines(item), FILE)
+
+
 def test_chat_lines_are_kept_to_the_byte() -> None:
     items = [ASKS, CALLS, RESULT, SAYS, {**ASKS, "name": "ada", "vendor": {"z": -0.0, "a": "\ud800\x00"}}]
     read = only(parse(lines(*items), FILE))
