@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from datetime import time
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,8 @@ from hitherto.cli.memory import check_filter, with_memory
 from hitherto.cli.options import Target, moment
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import one_line
-from hitherto.cli.terminal.tables import Column, cut, day, fitted, key_width, minute, name_column, seq_range, wide
+from hitherto.cli.terminal.tables import Column, cut, fitted, key_width, name_column, said, seq_range, wide
+from hitherto.core.log.time_zone import zone_named
 from hitherto.core.recall.filter import EntryKind
 from hitherto.engine.arguments import MOST
 from hitherto.errors import InvalidInput
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from hitherto.engine.recall.recall import Hit, RecallResult
 
 _LONGEST_NAME = 24
+_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}")
 
 _FAR = 0.25
 """The part of the best score below which a hit is not shown. No score of its own would do: a right answer to a question
@@ -45,6 +48,10 @@ def recall(
         str | None, typer.Option(metavar="DATE", help="Said on this day or later, like 2026-11-30 or 2026-11-30T09:15.")
     ] = None,
     before: Annotated[str | None, typer.Option(metavar="DATE", help="Said on this day or before.")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help='Asked on this day or at this time, from which "yesterday" is seen.'),
+    ] = None,
     subject: Annotated[
         str | None,
         typer.Option(metavar="SUBJECT", help="Search facts about this subject, and conversations about it, only."),
@@ -62,7 +69,8 @@ def recall(
 ) -> None:
     """Search messages, digests, documents and facts for what answers a question.
 
-    What is not in the search index yet is indexed first. Days and times are in UTC, unless a time has a zone.
+    What is not in the search index yet is indexed first. Days and times are in UTC, unless a time has a zone; the day
+    of --at is in the zone of the user, the agent or the setting time_zone, and messages are shown in theirs.
     """
     scope = target.scope
     since, until = moment("--after", after, time.min), moment("--before", before, time.max)
@@ -73,6 +81,7 @@ def recall(
         found = await memory.recall(
             question,
             scope=scope,
+            at=await _asked(memory, at, scope),
             limit=limit,
             conversation=conversation,
             kinds=kind or None,
@@ -99,6 +108,18 @@ def recall(
             output.say(f"{len(found.hits) - len(near)} more score far below the best: --min-score 0 shows them.")
     else:
         output.say(_nothing(question, found, scope, min_score or 0.0))
+
+
+async def _asked(memory: Memory, at: str | None, scope: Scope) -> datetime | None:
+    """When it is asked: of a day, noon in the scope's zone. Raises InvalidInput."""
+    asked = moment("--at", at, time(12))
+    if at is None or asked is None or not _DAY.fullmatch(at):
+        return asked
+    from hitherto.settings import Settings  # not while commands are only listed
+
+    zone = (await memory.user(scope.user, tenant=scope.tenant)).time_zone
+    zone = zone or (await memory.agent(scope.agent, tenant=scope.tenant)).time_zone or Settings.load().time_zone
+    return asked.replace(tzinfo=zone_named(zone))
 
 
 def _near_the_best(hits: Sequence[Hit]) -> list[Hit]:
@@ -129,7 +150,7 @@ def _table(hits: Sequence[Hit], *, agents: bool) -> Table:
     columns = [
         Column("", [str(rank) for rank in range(1, len(hits) + 1)], right=True),
         Column("score", [f"{hit.score:.2f}" for hit in hits], gives=1, right=True),
-        Column("said (UTC)", [minute(hit.said_at) if more else day(hit.said_at) for hit in hits], gives=3),
+        said([hit.said_at for hit in hits], minutes=more, gives=3),
         Column(
             "where",
             [one_line(_place(hit)) for hit in hits],

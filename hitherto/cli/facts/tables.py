@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hitherto.cli.terminal.output import one_line
-from hitherto.cli.terminal.tables import Column, day, fitted, key_width, minute, name_column, shortened, wide
+from hitherto.cli.terminal.tables import Column, day, fitted, key_width, minute, name_column, said, shortened, wide
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import THE_USER
@@ -73,7 +73,7 @@ def sources_table(sources: Sequence[tuple[str, Logged]]) -> Table:
     places = [one_line(f"{conversation}:{logged.seq}") for conversation, logged in sources]
     columns = [
         Column("where", places, most=key_width(), key=True),
-        Column("said (UTC)", [day(logged.said_at) for _, logged in sources], gives=1),
+        said([logged.said_at for _, logged in sources], gives=1),
         Column("text", [Text(shortened(text)) for text in texts], prose=True),
     ]
     return fitted("What says so", columns)

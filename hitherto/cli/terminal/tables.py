@@ -133,6 +133,15 @@ def minute(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
+def said(times: Sequence[datetime], *, minutes: bool = False, gives: int) -> Column:
+    """When messages were said, each in its own zone, which the column's name says if it is that of all."""
+    zones = {time.strftime("%z") for time in times}
+    name = next(iter(zones)) if len(zones) == 1 else ""
+    form = "%Y-%m-%d" if not minutes else "%Y-%m-%d %H:%M" if name else "%Y-%m-%d %H:%M %z"
+    title = f"said ({'UTC' if name == '+0000' else name})" if name else "said"
+    return Column(title, [f"{time:{form}}" for time in times], gives=gives)
+
+
 def seq_range(start: int, end: int) -> str:
     return f"{start}–{end}"
 

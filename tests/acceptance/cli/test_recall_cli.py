@@ -112,6 +112,19 @@ def test_when_it_was_said(cli: Cli) -> None:
     assert "comes before it" in cli("recall", "x", "--after", tomorrow, "--before", today).failed(2)
 
 
+async def test_days_are_those_of_the_users_zone(cli: Cli, home: Home) -> None:
+    """Said on 9 July there, on 8 July in UTC."""
+    async with hitherto.open(home.url, worker=False) as memory:
+        await memory.configure_user(tenant="local", user="kai", time_zone="Pacific/Kiritimati")
+        chat = memory.conversation("c", scope=Scope(tenant="local", user="kai", agent="cli"))
+        await chat.append(user("The canoe leaks.", at=datetime(2026, 7, 8, 20, tzinfo=UTC)))
+    asked = ("recall", "What did I say yesterday?", "--user", "kai", "--at")
+    assert [one["scores"]["day"] > 0 for one in hits(cli(*asked, "2026-07-10", "--json"))] == [True]
+    assert [one["scores"]["day"] > 0 for one in hits(cli(*asked, "2026-07-09T12:00+14:00", "--json"))] != [True]
+    lines = cli(*asked, "2026-07-10").out.splitlines()
+    assert ("said (+1400)" in lines[0], lines[2].split()[2]) == (True, "2026-07-09")
+
+
 @pytest.mark.parametrize(
     "words",
     [
