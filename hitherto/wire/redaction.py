@@ -20,13 +20,16 @@ NAMELESS = "tool"
 REMOVED = "removed"
 """The key of the replacement, if a call's arguments were an object."""
 
+_KNOWN = {"computer_call", "program", "shell_call", "local_shell_call", "apply_patch_call", "tool_search_call"}
+"""Calls of Responses' own tools. What the API checks in one stays."""
+
 
 def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
     """`message` with each tool result replaced by what `replace` returns; with `calls`, each call's arguments too.
 
     The message stays in its own wire format. What has no room for a text stays as it is: a result without content, the
     tools that a search loaded, a program (its fingerprint covers it), a computer's actions; a screenshot becomes a
-    single pixel. A message in which nothing changes is returned as the same object.
+    single pixel. A call of an unknown kind becomes a function's: nobody knows where it has room. A message in which nothing changes is returned as the same object.
     """
     if not message.answers and not (calls and message.calls):
         return message
@@ -82,6 +85,11 @@ def _put_in_chat(item: Payload, texts: Sequence[str | None]) -> None:
             call["custom"]["input"] = text
         elif "function" in call:
             call["function"]["arguments"] = _json_text(text)
+        else:
+            own = {key: call[key] for key in ("id", "index") if key in call}
+            function = {"name": call["type"], "arguments": _json_text(text)}
+            call.clear()
+            call.update(own | {"type": "function", "function": function})
 
 
 def _put_in_blocks(item: Payload, texts: Sequence[str | None]) -> None:
@@ -126,6 +134,10 @@ def _arguments_of(item: Payload, text: str) -> Payload:
             change = {"operation": {**operation, "diff": text}}
         case {"type": "tool_search_call", "arguments": dict()}:
             change = {"arguments": {REMOVED: text}}
+        case {"type": str(kind), "call_id": call} if kind not in _KNOWN:
+            item.clear()
+            name = kind.removesuffix("_call")
+            change = {"type": "function_call", "call_id": call, "name": name, "arguments": _json_text(text)}
         case _:
             pass
     return change

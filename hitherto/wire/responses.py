@@ -252,13 +252,19 @@ def _written(exchange: Exchange) -> list[Payload]:
             types |= {item["call_id"]: item["type"] for item in written if "call_id" in item}
         items += written
     for message in exchange.results:
-        if message.wire == RESPONSES:
-            items.append(message.payload)
+        if message.wire == RESPONSES and not _of_function(item := message.payload, types):
+            items.append(item)
             continue
         says = converted(message)
         items += (_result(result, types.get(result.call_id, "function_call")) for result in says.results)
         after += _items(NeutralMessage(Role.USER, says.shown))
     return [*items, *(_placeholder(call, types[call]) for call in exchange.missing), *after]
+
+
+def _of_function(item: Payload, types: Mapping[str, str]) -> bool:
+    """Whether it is another kind's result for a call that redaction has made a function's."""
+    call, kind = item.get("call_id"), str(item.get("type"))
+    return types.get(str(call)) == "function_call" and kind.endswith("_call_output") and kind != "function_call_output"
 
 
 def _items(says: NeutralMessage) -> list[Payload]:

@@ -290,7 +290,6 @@ KEPT: list[dict[str, Any]] = [
     {"type": "apply_patch_call_output", "call_id": "c", "status": "completed"},
     {"type": "program", "id": "p", "call_id": "c", "code": "1", "fingerprint": "seal"},
     {"type": "computer_call", "id": "cu", "call_id": "c", "action": {"type": "wait"}, "pending_safety_checks": []},
-    {"type": "some_future_call", "call_id": "c", "output": "a word of its own"},
     {"type": "some_future_call_output", "call_id": "c", "output": {"type": "input_text", "text": "a"}},
     {"type": "mcp_call", "id": "mcp_1", "name": "f", "server_label": "s", "arguments": "{}", "output": "4"},
 ]
