@@ -1,4 +1,5 @@
-"""Replaces tool payloads in a message. Types, tool names and call ids stay, so that its API still accepts the item."""
+"""Replaces tool payloads in a message. Types, tool names and call ids stay, so that its API still accepts the item; only
+a call of an unknown kind gets the type of a function's."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
 
     The message stays in its own wire format. What has no room for a text stays as it is: a result without content, the
     tools that a search loaded, a program (its fingerprint covers it), a computer's actions; a screenshot becomes a
-    single pixel. A call of an unknown kind becomes a function's: nobody knows where it has room. A message in which nothing changes is returned as the same object.
+    single pixel. A call of an unknown kind becomes a function's: nobody knows where it has room. A message in which
+    nothing changes is returned as the same object.
     """
     if not message.answers and not (calls and message.calls):
         return message
