@@ -1,5 +1,5 @@
-"""Replaces tool payloads in a message. Types, tool names and call ids stay, so that its API still accepts the item; only
-a call of an unknown kind gets the type of a function's."""
+"""Replaces tool payloads in a message. Types, tool names and call ids stay, so that its API still accepts the item;
+only a call of an unknown kind gets the type of a function's."""
 
 from __future__ import annotations
 
