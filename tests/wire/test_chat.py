@@ -67,7 +67,9 @@ def test_a_call_of_a_kind_that_is_not_known_is_sent_as_it_came() -> None:
     call = {"id": "c1", "type": "hologram", "hologram": {"shows": "a kayak"}}
     item = {"role": "assistant", "content": None, "tool_calls": [call]}
     assert chat.sendable(chat.write([read(item), tool_result("c1", "a")]))[0] == item
-    assert chat.redacted(read(item), lambda _tool, _text: "gone", calls=True).payload == item
+    (cut,) = chat.redacted(read(item), lambda _tool, _text: "gone", calls=True).payload["tool_calls"]
+    function = {"name": "hologram", "arguments": '{"removed":"gone"}'}
+    assert cut == {"id": "c1", "type": "function", "function": function}
 
 
 def test_deprecated_function_calls_are_paired_by_name() -> None:
