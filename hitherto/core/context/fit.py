@@ -391,7 +391,7 @@ class Fitting:
         if first is not None:
             far[first.first] = Reason.BEGINNING
         shown = {member.seq for group in kept for member in group.members} | far.keys()
-        left = results_without_calls(self.found, kept, self.view, self.head, self._place, floor)
+        left = results_without_calls(self.found, kept, self.view, self.head, lambda one: self._place(one) >= floor)
         found = [
             (one.seq, *self._fate(one, far.get(one.seq)), costs.get(one.seq, 0))
             for one in self.gathered.messages

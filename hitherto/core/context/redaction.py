@@ -78,26 +78,28 @@ def places(messages: Sequence[Logged], view: View, head: Head, shown: Callable[[
     it stays the same as the log grows. `shown` is what is left of a message; of what was not read, a redaction counts
     as spread evenly, and a single long result would seem to have most of what is left."""
     layout, found = view.layout, dict[int, int]()
+    begin = layout.place(layout.start_sums.tokens)
     at, place = head.sums.tokens, layout.place(head.sums.tokens)
     for one in reversed(messages):
         begins = one.sums.tokens - one.tokens
         takes = layout.place(one.sums.tokens) - layout.place(begins) if one.erased else shown(one)
         place -= layout.place(at) - layout.place(one.sums.tokens) + takes
-        at, found[one.seq] = begins, place
+        at, found[one.seq] = begins, max(place, min(layout.place(begins), begin))
     return found
 
 
 def results_without_calls(
-    found: Sequence[Group], kept: Sequence[Group], view: View, head: Head, before: Callable[[Logged], int], floor: int
+    found: Sequence[Group], kept: Sequence[Group], view: View, head: Head, reaches: Callable[[Logged], bool]
 ) -> tuple[Span, ...]:
-    """The tool results that could be shown if their calls were not older than what is shown, as ascending spans."""
+    """The tool results that could be shown if their calls were not older than what is shown, as ascending spans.
+    `reaches` tells what could be shown."""
     stays = {id(group) for group in kept}
     left: list[int] = []
     for group in found:
-        if id(group) in stays or (group.first >= view.start and before(group.members[0]) >= floor and not group.orphan):
+        if id(group) in stays or (group.first >= view.start and reaches(group.members[0]) and not group.orphan):
             continue
         for member in group.members:
             if member.message.kind is Kind.TOOL_RESULT and view.start <= member.seq < head.next_seq:
-                left += [member.seq] if before(member) >= floor else []
+                left += [member.seq] if reaches(member) else []
     gone = (Span(start=seq, end=seq, fate=Fate.DROPPED, reason=Reason.CALL_NOT_IN) for seq in sorted(left))
     return merged(gone)

@@ -121,7 +121,8 @@ _PATTERNS = (
     r"(?P<iso>(?P<iso_year>[0-9]{4})[-/](?P<iso_month>[0-9]{2})(?:[-/](?P<iso_day>[0-9]{2}))?(?![\w/-]))",
     r"(?P<numbers>(?P<one>[0-9]{1,2})(?P<mark>[./]) ?(?P<two>[0-9]{1,2})"
     rf"(?:(?P=mark) ?(?P<number_year>{_YEAR}|[0-9]{{2}})(?![\w/]|\.[0-9])|\.(?![0-9])))",
-    rf"(?P<day_first>(?(between)|(?P<days_before>(?:{_DAY}{_AND}){{1,5}})?)(?P<from_day>{_DAY})\.?(?:{_TO}(?P<to_day>{_DAY})\.?)? (?:of )?(?P<day_month>{_MONTH})\b\.?"
+    rf"(?P<day_first>(?(between)|(?P<days_before>(?:{_DAY}{_AND}){{1,5}})?)(?P<from_day>{_DAY})\.?"
+    rf"(?:{_TO}(?P<to_day>{_DAY})\.?)? (?:of )?(?P<day_month>{_MONTH})\b\.?"
     rf"(?:,? (?:of )?(?P<day_year>{_YEAR})(?!\w))?)",
     rf"(?P<month_first>(?P<first_month>{_MONTH})\b\.? (?:the )?(?P<first_from>{_DAY})(?!\w)"
     rf"(?:{_TO}(?P<first_to>{_DAY})(?!\w))?(?P<days_behind>(?:{_AND}{_DAY}(?!\w)){{1,5}})?"
