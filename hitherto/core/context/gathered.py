@@ -55,10 +55,12 @@ def earlier(gathered: Gathered, request: ContextRequest) -> int | None:
     """The running sum of what is shown from which on messages must be read as well, where a long result that is
     redacted seemed to take the room of others; None where all that can fit was read."""
     layout, start = gathered.view.layout, gathered.view.start
+    if not layout.redactions:
+        return None
     read = [
         one for one in gathered.messages if one.seq >= start and layout.place(one.sums.tokens) >= gathered.read_from
     ]
-    if not layout.redactions or not read or read[0].seq == start:
+    if not read or read[0].seq == start:
         return None
     redactions = [(range(one.start, one.end + 1), one.action.within(request.budget)) for one in layout.redactions]
 

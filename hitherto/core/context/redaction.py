@@ -96,7 +96,9 @@ def results_without_calls(
     stays = {id(group) for group in kept}
     left: list[int] = []
     for group in found:
-        if id(group) in stays or (group.first >= view.start and reaches(group.members[0]) and not group.orphan):
+        if id(group) in stays or (len(group.members) == 1 and not group.members[0].message.answers):
+            continue
+        if group.first >= view.start and reaches(group.members[0]) and not group.orphan:
             continue
         for member in group.members:
             if member.message.kind is Kind.TOOL_RESULT and view.start <= member.seq < head.next_seq:

@@ -8,11 +8,10 @@ pipeline ended, while the task in the block was still using it.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import _AsyncGeneratorContextManager as Context  # pyright: ignore[reportPrivateUsage]
-from contextlib import asynccontextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,30 +22,24 @@ def block(function: Callable[P, AsyncGenerator[T]]) -> Callable[P, Context[T]]:
 
     @wraps(function)
     def begin(*given: P.args, **named: P.kwargs) -> Context[T]:
-        return unlisted(asynccontextmanager(function)(*given, **named))
+        return _Unlisted(function, given, named)
 
     return begin
 
 
 def unlisted(context: Context[T]) -> Context[T]:
     """The same for a block that has not begun."""
-    context.gen = _Unlisted(context.gen)
+    context.__class__ = _Unlisted
     return context
 
 
-class _Unlisted(AsyncGenerator[T]):
-    """A generator that the loop does not see begin."""
+class _Unlisted(Context[T]):
+    """A block whose generator the loop does not see begin."""
 
-    def __init__(self, generator: AsyncGenerator[T]) -> None:
-        self._generator = generator
-
-    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+    def __aenter__(self) -> Awaitable[T]:  # pyright: ignore[reportIncompatibleMethodOverride]
         listed = sys.get_asyncgen_hooks().firstiter
         sys.set_asyncgen_hooks(firstiter=None)
         try:
-            return self._generator.asend(value)
+            return anext(self.gen)
         finally:
             sys.set_asyncgen_hooks(firstiter=listed)
-
-    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
-        return self._generator.athrow(*error)
