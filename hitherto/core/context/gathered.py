@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hitherto.core.context.budget import STEPS
 from hitherto.core.context.redaction import places
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.context.written import halves
@@ -51,9 +52,10 @@ def read_from(view: View, head: Head, request: ContextRequest) -> int:
     return begin + min(max(total - max(room, 0), 0), total)
 
 
-def earlier(gathered: Gathered, request: ContextRequest) -> int | None:
+def earlier(gathered: Gathered, request: ContextRequest, wanted: int) -> int | None:
     """The running sum of what is shown from which on messages must be read as well, where a long result that is
-    redacted seemed to take the room of others; None where all that can fit was read."""
+    redacted seemed to take the room of others; None where those from `wanted` on were read, which is where
+    `Gathered.read_from` began, or nearly all: a cut goes further."""
     layout, start = gathered.view.layout, gathered.view.start
     if not layout.redactions:
         return None
@@ -69,8 +71,8 @@ def earlier(gathered: Gathered, request: ContextRequest) -> int | None:
         leaves = [action.leaves for seqs, action in redactions if tool and one.seq in seqs]
         return min([one.tokens, *leaves])
 
-    short = places(read, gathered.view, gathered.head, shown)[read[0].seq] - gathered.read_from
-    return layout.place(read[0].sums.tokens - read[0].tokens) - short if short > 0 else None
+    short = places(read, gathered.view, gathered.head, shown)[read[0].seq] - wanted
+    return layout.place(read[0].sums.tokens - read[0].tokens) - short if short > request.room // STEPS else None
 
 
 def _taken(request: ContextRequest) -> int:

@@ -71,11 +71,12 @@ class LogReader:
         loaded = await self.messages(head, reading) if head.next_seq else []
         found = Gathered(view=shown, head=head, messages=loaded, read_from=begin)
         for _ in range(_TIMES):
-            if (more := earlier(found, request)) is None:
+            if (more := earlier(found, request, begin)) is None:
                 break
-            reading = replace(reading, tokens=shown.layout.tokens_at(max(more, extent(shown, head)[0])))
+            more = max(more, extent(shown, head)[0])
+            reading = replace(reading, tokens=shown.layout.tokens_at(more))
             loaded = await self.messages(head, reading)
-            found = replace(found, messages=loaded)
+            found = replace(found, messages=loaded, read_from=more)
         tail = [one for one in loaded if one.seq >= reading.start and one.sums.tokens >= reading.tokens]
         if not request.incoming and begins_earlier(tail, shown.start, head):
             latest = await self.newest_group(shown, head)
@@ -84,7 +85,7 @@ class LogReader:
                 texts = [one.sums.tokens for one in latest.members if one.message.kind in (Kind.TEXT, Kind.COMPACTION)]
                 reading = replace(reading, tokens=min([reading.tokens, *texts]), tools_from=latest.first)
                 loaded = await self.messages(head, reading)
-        return replace(found, messages=loaded)
+        return replace(found, messages=loaded, read_from=begin)
 
     async def newest_said(self, shown: View, head: Head) -> list[Logged]:
         """The newest user messages, and a few others from the beginning."""
