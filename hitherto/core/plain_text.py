@@ -75,7 +75,7 @@ _DATA = 1_000
 """Characters. Nobody writes a word of so many, with digits and letters of both cases at its beginning."""
 
 _RUN = re.compile(
-    r"(?<![A-Za-z0-9+/=_-])(?=[^\s\d]{0,99}\d)(?=[^\sA-Z]{0,99}[A-Z])(?=[^\sa-z]{0,99}[a-z])"
+    r"(?<![A-Za-z0-9+/=_-])(?=[A-Za-z0-9+/=_-]{60})(?=[^\s\d]{0,99}\d)(?=[^\sA-Z]{0,99}[A-Z])(?=[^\sa-z]{0,99}[a-z])"
     rf"(?:(?:[A-Za-z0-9+/]{{60,}}(?:\r?\n|(?:\\+r)?\\+n)){{13,}}[A-Za-z0-9+/=]*|[A-Za-z0-9+/=_-]{{{_DATA},}})"
     rf"|(?<=;base64,)[A-Za-z0-9+/=_-]{{{_DATA},}}"
 )

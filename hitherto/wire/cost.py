@@ -63,6 +63,8 @@ name is."""
 _IS_TEXT: Final = re.compile(rb"(?!.*(?:styles|theme|settings|slide(?:Layout|Master)s))[^/].*\.(?:x?html?|xml|txt|csv)")
 """Names of the parts of office files and books whose texts a model may be shown."""
 
+_LONGEST_NAME: Final = 255
+
 _MOST_PACKED: Final = 1_032
 """So many times smaller can zip make a text. A part that claims more is not believed."""
 
@@ -214,7 +216,7 @@ def _size(content: bytes) -> int:
     size = len(content)
     for entry in _ENTRY.finditer(content) if content.startswith(b"PK\x03\x04") else ():
         packed, unpacked, name = (int.from_bytes(field, "little") for field in entry.groups())
-        if _IS_TEXT.fullmatch(content, entry.end(), entry.end() + name):
+        if _IS_TEXT.fullmatch(content, entry.end(), entry.end() + min(name, _LONGEST_NAME)):
             packed = min(packed, len(content))
             size += max(0, min(unpacked, packed * _MOST_PACKED) - packed)
     return size

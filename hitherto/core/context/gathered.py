@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hitherto.core.context.budget import STEPS
 from hitherto.core.context.redaction import places
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.context.written import halves
@@ -53,26 +52,26 @@ def read_from(view: View, head: Head, request: ContextRequest) -> int:
 
 
 def earlier(gathered: Gathered, request: ContextRequest, wanted: int) -> int | None:
-    """The running sum of what is shown from which on messages must be read as well, where a long result that is
-    redacted seemed to take the room of others; None where those from `wanted` on were read, which is where
-    `Gathered.read_from` began, or nearly all: a cut goes further."""
-    layout, start = gathered.view.layout, gathered.view.start
-    if not layout.redactions:
+    """The running sum of what is shown from which on messages must be read, further back than `Gathered.read_from`, for
+    those from `wanted` on to be there: a long result that is redacted seems to have most of what is left of all. None
+    where they are there."""
+    view, layout = gathered.view, gathered.view.layout
+    begin = layout.place(layout.start_sums.tokens)
+    at = gathered.read_from
+    read = [one for one in gathered.messages if one.seq >= view.start and layout.place(one.sums.tokens) >= at]
+    if at <= begin or not read:
         return None
-    read = [
-        one for one in gathered.messages if one.seq >= start and layout.place(one.sums.tokens) >= gathered.read_from
-    ]
-    if not read or read[0].seq == start:
-        return None
-    redactions = [(range(one.start, one.end + 1), one.action.within(request.budget)) for one in layout.redactions]
+    budget = request.shorten_for or request.budget
+    redactions = [(range(one.start, one.end + 1), one.action.within(budget)) for one in layout.redactions]
 
     def shown(one: Logged) -> int:
         tool = one.message.answers or one.message.calls
         leaves = [action.leaves for seqs, action in redactions if tool and one.seq in seqs]
         return min([one.tokens, *leaves])
 
-    short = places(read, gathered.view, gathered.head, shown)[read[0].seq] - wanted
-    return layout.place(read[0].sums.tokens - read[0].tokens) - short if short > request.room // STEPS else None
+    short = places(read, view, gathered.head, shown)[read[0].seq] - wanted
+    first = layout.place(read[0].sums.tokens - read[0].tokens)
+    return max(first - max(short, wanted - at), begin) if short > 0 else None
 
 
 def _taken(request: ContextRequest) -> int:

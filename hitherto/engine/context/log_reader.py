@@ -21,8 +21,8 @@ MARGIN = 64
 """Messages that are read at once, without working out how few would do."""
 
 
-_TIMES = 3
-"""Reads further back at most, where long results that are redacted seemed to take the room."""
+_MORE = 4
+"""Where results are redacted, so much of the room is read beyond it at once: rarely is more to be read then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,20 @@ class LogReader:
     async def gathered(self, request: ContextRequest, shown: View, head: HeadWithCalls, at: int | None) -> Gathered:
         """What a context is fitted from. Raises InvalidBatch for an incoming result whose call does not wait for
         one."""
-        begin = await aside(request.size, read_from, shown, head, request)
+        begin = reach = await aside(request.size, read_from, shown, head, request)
+        if shown.layout.redactions:
+            reach = max(begin - request.room // _MORE, extent(shown, head)[0])
         reading = MessageRange(
             start=shown.start,
             stop=shown.stop,
-            tokens=shown.layout.tokens_at(begin),
+            tokens=shown.layout.tokens_at(reach),
             tools_from=tools_from(request, head, at),
             lasting=lasting(shown, head) if request.lasting else None,
             live_at=head.rev,
         )
         loaded = await self.messages(head, reading) if head.next_seq else []
-        found = Gathered(view=shown, head=head, messages=loaded, read_from=begin)
-        for _ in range(_TIMES):
-            if (more := earlier(found, request, begin)) is None:
-                break
-            more = max(more, extent(shown, head)[0])
+        found = Gathered(view=shown, head=head, messages=loaded, read_from=reach)
+        while shown.layout.redactions and (more := earlier(found, request, begin)) is not None:
             reading = replace(reading, tokens=shown.layout.tokens_at(more))
             loaded = await self.messages(head, reading)
             found = replace(found, messages=loaded, read_from=more)
