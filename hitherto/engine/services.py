@@ -136,3 +136,7 @@ class Services:
                 "or choose another policy, such as summarize"
             )
         return found
+
+    def voices(self, message: Message) -> list[tuple[str, str]]:
+        """See `WireFormat.voices`."""
+        return self.codec(message.wire).voices(message)

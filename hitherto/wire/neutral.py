@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
@@ -186,14 +187,18 @@ def _named(part: Image | File | OtherPart) -> str:
 
 
 def voices(message: Message) -> list[tuple[str, str]]:
-    """The lines of a message's text, with the name of the tool whose output each is; "" for the speaker's own."""
-    found: list[tuple[str, str]] = []
+    """The pieces of a message's text, a line after the other, with the name of the tool whose output each is; "" for
+    the speaker's own."""
+    if message.role is not Role.ASSISTANT or not message.text:
+        return [(message.text, "")]
+    lines: list[tuple[str, str]] = []
     for part in said(message).parts:
         if isinstance(part, Hosted):
-            found += [(readable(replace(part, output="")), ""), (part.output, part.name)]
+            lines += [(readable(replace(part, output="")), ""), (part.output, part.name)]
         else:
-            found.append((readable(part), ""))
-    return [(storable(words), tool) for words, tool in found if words]
+            lines.append((readable(part), ""))
+    pieces = groupby([line for line in lines if line[0]], key=itemgetter(1))
+    return [(storable("\n".join(words for words, _ in some)), tool) for tool, some in pieces]
 
 
 def converted(message: Message) -> NeutralMessage:

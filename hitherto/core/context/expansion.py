@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hitherto.core.context.recalled import RecalledPiece, RecallReason
-from hitherto.core.log.message import Logged
-from hitherto.core.log.speaker import speaker_of
+from hitherto.core.log.message import Logged, Role
+from hitherto.core.log.speaker import speaker_label, speaker_of
 from hitherto.core.plain_text import RECORD
-from hitherto.core.recall.filter import EntryKind
 
 LEAD = f"From this conversation's log, by number. {RECORD}"
 
@@ -30,8 +28,9 @@ class Expansion:
     """Messages of a conversation word for word, oldest first, as many as fit a budget.
 
     `text` shows them to a model, as a record of what was said: a line for each, with its seq and who said it, under the
-    days on which they were said. Further lines of a message are indented by two blanks, so that none of them can pass
-    for a line of ours; "…" stands where a message is cut. It is empty if nothing can be shown. `tokens` are its
+    days on which they were said. What a tool gave that ran at the provider has a line of its own. Further lines of a
+    message are indented by two blanks, so that none of them can pass for a line of ours; "…" stands where a message is
+    cut. It is empty if nothing can be shown. `tokens` are its
     canonical tokens (o200k_base), `seqs` the messages in it, ascending. `next` is what to expand next: the first and
     the last seq that are left, and how many characters of the first are shown already; None if all was shown.
     """
@@ -51,30 +50,32 @@ class ExpansionPage:
         self._room = budget - count(LEAD + "\n") - count(_MORE.format(last, last, _HIGHEST))
         self._lines: list[str] = []
         self._seqs: list[int] = []
-        self._above: tuple[str, str] | None = None
+        self._above = ""
         self._next: tuple[int, int, int] | None = None
 
-    def add(self, one: Logged, skipped: int) -> bool:
-        """Put a message on the page as far as there is room, without its first `skipped` characters. Returns whether
-        the whole of it is on the page, so that another can follow. Takes time that goes by the room, not by the length
-        of the message."""
-        about = RecalledPiece(
-            why=RecallReason.REQUEST,
-            kind=EntryKind.MESSAGE,
-            text="",
-            said_at=one.said_at,
-            score=1.0,
-            start=one.seq,
-            speaker=speaker_of(one.message),
-            here=True,
-        )
-        before = "" if about.group == self._above else about.heading + "\n"
-        before += f"- {one.seq} {about.line.removeprefix('- ')}" + ("…" if skipped else "")
-        text = one.message.text[skipped:]
+    def add(self, one: Logged, voices: Sequence[tuple[str, str]], skipped: int) -> bool:
+        """Put a message on the page as far as there is room, without its first `skipped` characters. `voices` are as
+        `WireFormat.voices` gives them. Returns whether the whole of it is on the page, so that another can follow."""
+        day = one.said_at.date().isoformat()
+        heading = "" if day == self._above else f"{day}:\n"
+        text = "\n".join(words for words, _ in voices)[skipped:]
+        pieces: list[tuple[int, int, str]] = []
+        at = -skipped
+        for words, tool in voices:
+            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker_of(one.message)
+            start, at = at, at + len(words) + 1
+            if at > 1 or not skipped:
+                begins = f"- {one.seq} {who}: " + ("…" if skipped and not pieces else "")
+                pieces.append((max(start, 0), at - 1, begins))
+        if not pieces:
+            return True
 
         def line(size: int) -> str:
-            kept = text if size == len(text) else text[:size] + "…"
-            return before + "  ".join(kept.splitlines(keepends=True)) + "\n"
+            shown = [one for one in pieces if one is pieces[0] or one[0] < size]
+            words = [text[start : min(end, size)] for start, end, _ in shown]
+            words[-1] += "" if size == len(text) else "…"
+            lines = ["  ".join(one.splitlines(keepends=True)) for one in words]
+            return heading + "\n".join(begins + one for (*_, begins), one in zip(shown, lines, strict=True)) + "\n"
 
         def takes(size: int) -> int:
             return self._count(line(size))
@@ -89,7 +90,7 @@ class ExpansionPage:
         self._lines.append(line(size))
         self._seqs.append(one.seq)
         self._room -= takes(size)
-        self._above = about.group
+        self._above = day
         return self._next is None
 
     def finished(self) -> Expansion:

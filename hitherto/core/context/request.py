@@ -129,8 +129,8 @@ class WireFormat(Protocol):
         ...
 
     def voices(self, message: Message) -> list[tuple[str, str]]:
-        """The text of a message in the order of its parts, each with the name of the tool that gave it where the tool
-        ran at the provider, "" for its speaker's own."""
+        """The pieces of a message's text, between which is a line break, each with the name of the tool that gave it
+        where the tool ran at the provider, "" for its speaker's own."""
         ...
 
     def takes_breakpoints(self, model: str | None) -> bool:

@@ -11,10 +11,9 @@ from typing import Any, cast
 
 from hitherto.core.digests.digest import Item, render_items
 from hitherto.core.digests.lists import listed, listed_values
-from hitherto.core.digests.prompts import ArchiveTask, line_of, speakers_rule
+from hitherto.core.digests.prompts import ArchiveTask, speakers_rule
 from hitherto.core.documents import CONVERSATION, NewDocument, Passage, fingerprint_of, namespace_of
-from hitherto.core.log.message import Logged, Message, storable
-from hitherto.core.log.speaker import author_in
+from hitherto.core.log.message import Logged, storable
 from hitherto.core.prompt import Prompt, PromptLine, json_line, prompt_lines
 from hitherto.core.scope import Scope
 from hitherto.errors import InvalidModelAnswer
@@ -211,12 +210,13 @@ def archive_task(
     excerpt: Excerpt,
     items: Sequence[Item],
     *,
+    lines: Sequence[PromptLine],
     limit: int,
     input_limit: int,
     count: Callable[[str], int],
     plain_text: bool = False,
 ) -> ArchiveTask:
-    """The task of a summary of at most `limit` tokens, for a prompt of at most `input_limit`.
+    """The task of a summary of at most `limit` tokens, for a prompt of at most `input_limit`. `lines` are the messages.
 
     Of a digest's `items` only those count that rest on nothing but these messages: what was erased elsewhere must not
     stay in an archive. If the messages do not all fit, the newest are shown; the statements stand for the others.
@@ -225,8 +225,7 @@ def archive_task(
     # Escaping in JSON can double a text's tokens.
     room = input_limit - _OVERHEAD - 2 * limit - 2 * count(digest)
     shown: list[PromptLine] = []
-    for one in reversed(excerpt.messages):
-        line = line_of(one)
+    for line in reversed(lines):
         text = line.text
         size = 2 * count(text) + count(line.speaker or "") + _PER_LINE
         if size > room:
@@ -256,19 +255,14 @@ def archive_prompt(task: ArchiveTask) -> Prompt:
     )
 
 
-def fallback_summary(excerpt: Excerpt, items: Sequence[Item]) -> ArchiveSummary:
+def fallback_summary(excerpt: Excerpt, items: Sequence[Item], lines: Sequence[PromptLine]) -> ArchiveSummary:
     """The summary without a model: the digest's statements that rest on these messages alone; if there are none, the
     openings of the first messages."""
     text = _kept_of(excerpt, items).strip()
     if not text:
-        openings = [(_said_by(one.message), " ".join(one.message.text[:_OPENING].split())) for one in excerpt.messages]
-        text = "\n".join(f"{who}: {opening}" for who, opening in openings if opening)[:_OPENINGS]
+        said = [(" ".join((one.speaker or one.role).split()), " ".join(one.text[:_OPENING].split())) for one in lines]
+        text = "\n".join(f"{who}: {opening}" for who, opening in said if opening)[:_OPENINGS]
     return ArchiveSummary(summary=storable(text) or "(no text)")
-
-
-def _said_by(message: Message) -> str:
-    role = message.role.value
-    return " ".join((author_in(role, message.raw) or role).split())
 
 
 def archived(excerpt: Excerpt, archive: ArchiveSummary, *, cut: Callable[[str], tuple[Passage, ...]]) -> NewDocument:

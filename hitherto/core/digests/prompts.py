@@ -7,7 +7,7 @@ here or in `archive`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from hitherto.core.digests.digest import Item
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import OTHER, KnownFact
 from hitherto.core.ledger import Purpose
-from hitherto.core.log.message import Logged
+from hitherto.core.log.message import Logged, Message, Role
 from hitherto.core.log.speaker import author_in
 from hitherto.core.plain_text import without_data
 from hitherto.core.prompt import Prompt, PromptLine, Task, json_line, prompt_lines
@@ -116,11 +116,16 @@ class ArchiveTask(Task):
     plain_text: bool = False
 
 
-def line_of(one: Logged) -> PromptLine:
-    """A message as a prompt shows it."""
-    role = one.message.role.value
-    speaker = author_in(role, one.message.raw)
-    return PromptLine(one.seq, role, without_data(one.message.text), one.said_at.date(), speaker)
+def lines_of(messages: Iterable[Logged], voices: Callable[[Message], Sequence[tuple[str, str]]]) -> list[PromptLine]:
+    """The messages as a prompt shows them. What a tool gave that ran at the provider is a line of its own: `voices` as
+    `WireFormat.voices`."""
+    found: list[PromptLine] = []
+    for one in messages:
+        role, day = one.message.role.value, one.said_at.date()
+        for words, tool in voices(one.message):
+            speaker = None if tool else author_in(role, one.message.raw)
+            found.append(PromptLine(one.seq, Role.TOOL.value if tool else role, without_data(words), day, speaker))
+    return found
 
 
 SPEAKERS = (

@@ -35,20 +35,19 @@ async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
     full = False
     while start <= last and not full:
         found = await reader.page(head, MessageRange(start=start, stop=last + 1, limit=MARGIN, live_at=head.rev))
-        full = not await aside(size_of([one.message for one in found]), _filled, page, found, first, skipped)
+        full = not await aside(size_of([one.message for one in found]), _filled, page, handle, found, first, skipped)
         start = found[-1].seq + 1 if found else last + 1
     shown = await aside(_CHARACTERS * budget, page.finished)
     return _not_empty(shown, budget) if full else shown
 
 
-def _filled(page: ExpansionPage, found: Sequence[Logged], first: int, skipped: int) -> bool:
+def _filled(page: ExpansionPage, handle: Handle, found: Sequence[Logged], first: int, skipped: int) -> bool:
     """Put messages on the page, the one with seq `first` without its first `skipped` characters. Returns whether there
     was room."""
     for one in found:
-        passed = skipped if one.seq == first else 0
-        if one.erased or (passed and passed >= len(one.message.text)):
+        if one.erased:
             continue
-        if not page.add(one, passed):
+        if not page.add(one, handle.services.voices(one.message), skipped if one.seq == first else 0):
             return False
     return True
 

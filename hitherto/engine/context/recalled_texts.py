@@ -190,11 +190,10 @@ def _parts(handle: Handle, texts: Sequence[Logged], members: Sequence[Logged]) -
     at = 0
     for one in texts:
         tools = dict.fromkeys(named[call] for call in one.message.answers if call in named)
-        mine = speaker_of(one.message, tools)
-        ran = one.message.role is Role.ASSISTANT and (one.message.goes_on or _CALLS in one.message.text)
-        voices = handle.services.codec(one.message.wire).voices(one.message) if ran else [(_text_of(one), "")]
+        hosts = one.message.role is Role.ASSISTANT
+        voices = handle.services.voices(one.message) if hosts else [(_text_of(one), "")]
         for words, tool in voices:
-            who = speaker_label(Role.TOOL, tools=[tool]) if tool else mine
+            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker_of(one.message, tools)
             if not parts or parts[-1][1] != who:
                 parts.append((at, who))
             at += len(words) + 1

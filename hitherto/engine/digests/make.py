@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from hitherto.core.digests.archive import (
 )
 from hitherto.core.digests.digest import DigestOutcome, DigestWork
 from hitherto.core.digests.make import DigestContent, digest
-from hitherto.core.digests.prompts import PROMPT_VERSION, line_of
+from hitherto.core.digests.prompts import PROMPT_VERSION, lines_of
 from hitherto.core.documents import NewDocument, passages
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
@@ -30,7 +30,7 @@ from hitherto.core.log.message import RESPONSES, size_of
 from hitherto.core.policy.parts import Chunk, Summarize
 from hitherto.core.policy.policy import Stage
 from hitherto.core.policy.view import layout_of
-from hitherto.core.prompt import Prompt
+from hitherto.core.prompt import Prompt, PromptLine
 from hitherto.engine.calls import CallContext, Calls, figure, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.facts.learn import FoundFacts, facts_task, found_facts_of
@@ -74,9 +74,10 @@ class Archiver:
         excerpt = Excerpt(
             scope=work.scope, conversation=work.conversation, digest=work.digest.id, messages=work.messages
         )
-        archive = await self._asked(excerpt, made, ledger, action.max_tokens)
+        lines = await asyncio.to_thread(lines_of, work.messages, self._services.voices)
+        archive = await self._asked(excerpt, lines, made, ledger, action.max_tokens)
         if archive is None:
-            archive = fallback_summary(excerpt, made.items)
+            archive = fallback_summary(excerpt, made.items, lines)
         settings = self._services.settings
         cut = partial(
             passages,
@@ -88,13 +89,19 @@ class Archiver:
         return await asyncio.to_thread(archived, excerpt, archive, cut=cut)
 
     async def _asked(
-        self, excerpt: Excerpt, made: DigestOutcome, ledger: list[ModelCall], limit: int
+        self,
+        excerpt: Excerpt,
+        lines: Sequence[PromptLine],
+        made: DigestOutcome,
+        ledger: list[ModelCall],
+        limit: int,
     ) -> ArchiveSummary | None:
         model, count = self._services.model, self._services.canonical.count
         task = await asyncio.to_thread(
             archive_task,
             excerpt,
             made.items,
+            lines=lines,
             limit=limit,
             input_limit=model.input_limit,
             count=count,
@@ -179,9 +186,10 @@ class DigestMaker:
     async def _summarized(self, work: DigestWork, action: Summarize | Chunk, ledger: list[ModelCall]) -> DigestResult:
         model = self._services.model
         about = await facts_task(self._services, self._embedding, work, action)
+        size = size_of([one.message for one in work.messages])
         making = digest(
             base=work.base if isinstance(action, Summarize) else (),
-            lines=[line_of(one) for one in work.messages],
+            lines=await aside(size, lines_of, work.messages, self._services.voices),
             start=work.digest.start,
             limit=action.max_tokens,
             input_limit=model.input_limit,
@@ -190,7 +198,6 @@ class DigestMaker:
             prose=isinstance(action, Chunk),
             plain_text=self._services.settings.model_output == "text",
         )
-        size = size_of([one.message for one in work.messages])
         made = await _step(lambda: next(making), size)
         while isinstance(made, Prompt):
             try:

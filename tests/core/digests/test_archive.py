@@ -17,13 +17,14 @@ from hitherto.core.digests.archive import (
     fallback_summary,
 )
 from hitherto.core.digests.digest import Item
-from hitherto.core.digests.prompts import SPEAKERS, ArchiveTask
+from hitherto.core.digests.prompts import SPEAKERS, ArchiveTask, lines_of
 from hitherto.core.documents import Passage
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import CHAT, Logged, Message
 from hitherto.wire import codec
+from hitherto.wire.neutral import voices
 from tests.store.samples import LONG_AGO, SCOPE, assistant, user
 
 count = tokens.counter_for(tokens.CANONICAL).count
@@ -43,7 +44,12 @@ def dialogue(*messages: Message, first: int = 0, digest: int = 7) -> Excerpt:
 
 
 def task(of: Excerpt, *items: Item, limit: int = 200, input_limit: int = 10_000) -> ArchiveTask:
-    return archive_task(of, items, limit=limit, input_limit=input_limit, count=count)
+    lines = lines_of(of.messages, voices)
+    return archive_task(of, items, lines=lines, limit=limit, input_limit=input_limit, count=count)
+
+
+def without_a_model(of: Excerpt, *items: Item) -> str:
+    return fallback_summary(of, items, lines_of(of.messages, voices)).summary
 
 
 # The document
@@ -122,7 +128,7 @@ def test_what_rests_on_other_messages_is_kept_out() -> None:
     items = (Item("before", ((0, 3),)), Item("both", ((2, 2), (4, 4))), Item("here", ((4, 4), (5, 5))))
     of = dialogue(user("a"), user("b"), first=4)
     assert task(of, *items).digest == "here"
-    assert fallback_summary(of, items) == ArchiveSummary(summary="here")
+    assert without_a_model(of, *items) == "here"
 
 
 def test_messages_cannot_pass_for_the_end_of_the_material() -> None:
@@ -162,7 +168,7 @@ def test_data_in_a_message_is_not_shown() -> None:
 
 def test_without_statements_the_messages_speak_for_themselves() -> None:
     of = dialogue(user("Which \n tokens?"), assistant("J" * 500), user(" "))
-    assert fallback_summary(of, ()).summary == "user: Which tokens?\nassistant: " + "J" * 200
+    assert without_a_model(of) == "user: Which tokens?\nassistant: " + "J" * 200
 
 
 def test_a_message_is_said_by_the_person_in_its_name() -> None:
@@ -171,13 +177,13 @@ def test_a_message_is_said_by_the_person_in_its_name() -> None:
     mika, thanks = (json.loads(line) for line in asked.user.splitlines()[-2:])
     assert (mika["speaker"], "speaker" in thanks) == ("Mika", False)
     assert 'A message with a "speaker" was said by that person' in asked.system
-    assert fallback_summary(of, ()).summary == "Mika: I bring the tent.\nuser: Thanks."
+    assert without_a_model(of) == "Mika: I bring the tent.\nuser: Thanks."
 
 
 def test_there_is_always_something() -> None:
-    assert fallback_summary(dialogue(user("")), ()).summary
-    assert len(fallback_summary(dialogue(*(user("word " * 99) for _ in range(999))), ()).summary) <= 4_000
+    assert without_a_model(dialogue(user("")))
+    assert len(without_a_model(dialogue(*(user("word " * 99) for _ in range(999))))) <= 4_000
 
 
 def test_what_cannot_be_stored_is_replaced() -> None:
-    assert fallback_summary(dialogue(user("a\0b\ud800")), ()).summary == "user: a\ufffdb\ufffd"
+    assert without_a_model(dialogue(user("a\0b\ud800"))) == "user: a\ufffdb\ufffd"

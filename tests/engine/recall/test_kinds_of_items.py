@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from hitherto import assistant, user
+from hitherto.core.digests.prompts import lines_of
 from hitherto.core.log.message import Wire
 from hitherto.store.store import Store
+from hitherto.wire.neutral import Hosted, said, voices
 from tests.conftest import SCOPE
 from tests.memories import open_on
 from tests.wire.samples import SAMPLES
@@ -54,6 +57,37 @@ async def test_what_a_hosted_tool_gave_is_not_the_assistants_word(
         await memory.wait_for_index()
         made = await chat.context("What of the paddle?", budget=400, recall=True)
         assert any(line in one["content"].splitlines() for one in made.messages)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_no_word_of_a_hosted_tool_is_the_assistants_where_the_log_is_read(store: Store, wire: Wire) -> None:
+    """By `expand`, and by what writes summaries."""
+    missing: list[Any] = []
+    async with open_on(store) as memory:
+        for kind, (items, _) in SAMPLES[wire].items():
+            chat = memory.conversation(kind, scope=SCOPE)
+            await chat.append(*items, wire=wire)
+            logged = await chat.messages()
+            ran = [part for one in logged for part in said(one.message).parts if isinstance(part, Hosted)]
+            page = (await chat.expand((0, len(items)))).text
+            lines = [(line.role, line.text) for line in lines_of(logged, voices)]
+            for part in ran:
+                shown = f'tool "{part.name}": ' + part.output.replace("\n", "\n  ")
+                read = shown in page and ("tool", part.output) in lines
+                missing += [] if read or not part.output else [(kind, part.output, page)]
+    assert missing == []
+
+
+async def test_a_page_begins_anywhere_in_what_a_hosted_tool_gave(store: Store) -> None:
+    items, _ = SAMPLES["openai.responses"]["file_search_call"]
+    async with open_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*items, wire="openai.responses")
+        (logged,) = await chat.messages()
+        for at in range(1, len(logged.message.text)):
+            _, rest = (await chat.expand((0, 0, at))).text.split("…")
+            without_marks = re.sub('(?m)^(  |- 0 tool "file_search": )', "", rest)
+            assert without_marks in (logged.message.text[at:], logged.message.text[at + 1 :])
 
 
 async def test_an_answer_is_shown_once_with_the_hosted_tool_that_it_rests_on(store: Store) -> None:
