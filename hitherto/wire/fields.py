@@ -130,10 +130,16 @@ def transcript(item: Payload) -> str:
     return words if isinstance(words, str) and words.strip() else ""
 
 
-def words_of(value: object) -> str:
-    """What there is to read in a JSON value: its texts and numbers, in their order, a line each, without keys, encoded
-    data, and what only its API reads; and `[image]`, where it has pictures. An API's own objects have a type. In
-    others, such as a tool gives, ids and the like are words too, and so are all `attributes`, with their names."""
+def citations_of(value: object) -> str:
+    """What a text cites, a line each: titles, addresses, files and quotes, not where they stand. "" where `value` is no
+    list, but says whether to cite."""
+    return words_of(value, numbers=False) if isinstance(value, list) else ""
+
+
+def words_of(value: object, *, numbers: bool = True) -> str:
+    """What there is to read in a JSON value: its texts and `numbers`, in their order, a line each, without keys,
+    encoded data, and what only its API reads; and `[image]`, where it has pictures. An API's own objects have a type.
+    In others, such as a tool gives, ids and the like are words too, and so are all `attributes`, with their names."""
     found: list[str] = []
     todo = [value]
     while todo:
@@ -141,11 +147,11 @@ def words_of(value: object) -> str:
         if isinstance(one, str):
             found += [one] if one.strip() and not _is_data(one) else []
         elif isinstance(one, int | float) and not isinstance(one, bool):
-            found.append(json.dumps(one))
+            found += [json.dumps(one)] if numbers else []
         elif isinstance(one, Mapping):
             fields = [*cast("Mapping[str, object]", one).items()]
             found += ["[image]"] if ("type", "image") in fields else []
-            unread = _TECHNICAL if "type" in one else _ALWAYS_TECHNICAL
+            unread = _TECHNICAL if "type" in one else _OF_FILE_SEARCH if "file_id" in one else _ALWAYS_TECHNICAL
             todo += [_with_names(key, inner, "type" in one) for key, inner in reversed(fields) if key not in unread]
         elif isinstance(one, list):
             todo += reversed(cast("list[object]", one))
@@ -153,7 +159,10 @@ def words_of(value: object) -> str:
 
 
 def _with_names(key: str, value: object, typed: bool) -> object:
-    """The value at `key`, with the names of what would say nothing without: truth values and attributes."""
+    """The value at `key`, with the names of what would say nothing without: truth values and attributes. Of what an
+    API's own text cites, what `citations_of` says."""
+    if typed and key in ("annotations", "citations"):
+        return citations_of(value)
     if isinstance(value, bool) and not typed:
         return f"{key}: {json.dumps(value)}"
     if key != "attributes" or not isinstance(value, Mapping):
@@ -177,6 +186,7 @@ _ALWAYS_TECHNICAL = {
     *("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "fingerprint"),
 }
 _TECHNICAL = {*_ALWAYS_TECHNICAL, "id", "status", "role", "detail"}
+_OF_FILE_SEARCH = {*_ALWAYS_TECHNICAL, "score"}
 """Fields whose texts nobody reads."""
 
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
 from hitherto.core.plain_text import RECORD, fenced, one_line, statements
 from hitherto.errors import InvalidInput, InvalidMessage
-from hitherto.wire.fields import item_of, shown, words_of
+from hitherto.wire.fields import citations_of, item_of, shown, words_of
 
 NO_RESULT = "[no result yet]"
 """Stands in for the result of a call that has none."""
@@ -248,9 +248,8 @@ def sound(part: Payload) -> OtherPart:
 
 
 def sources(cited: object) -> OtherPart | None:
-    """What a text cites: titles, addresses and files; None where it cites nothing. `cited` is what its API says of
-    that."""
-    words = words_of(cited)
+    """What a text cites; None where it cites nothing. `cited` is what its API says of that."""
+    words = citations_of(cited)
     return OtherPart("sources", words) if words else None
 
 
