@@ -270,14 +270,10 @@ def _of_function(item: Payload, types: Mapping[str, str]) -> bool:
 def _items(says: NeutralMessage) -> list[Payload]:
     """A message from another format, without its tool results: the message, then its calls.
 
-    Each text of an assistant becomes a message, because parts would need ids that only the API assigns.
+    What an assistant says becomes one text, because parts would need ids that only the API assigns.
     """
-    speaker = says.role.value
-    messages: list[Payload]
-    if says.role is Role.ASSISTANT:
-        messages = [{"role": speaker, "content": readable(part)} for part in says.shown]
-    else:
-        messages = [{"role": speaker, "content": _content(says.shown)}] if says.shown else []
+    content = "\n".join(map(readable, says.shown)) if says.role is Role.ASSISTANT else _content(says.shown)
+    messages: list[Payload] = [{"role": says.role.value, "content": content}] if says.shown else []
     return [*messages, *map(_call, says.calls)]
 
 

@@ -31,6 +31,13 @@ UNIONS: dict[str, tuple[Any, ...]] = {
 }
 """The SDKs' types: of items, of parts, of blocks."""
 
+PLACE = {"start_index": 3, "end_index": 10}
+LEASE = {"type": "text", "media_type": "text/plain", "data": "It ends in May."}
+
+
+def answered(kind: str, **cited: Any) -> Payload:
+    return {"role": "assistant", "content": [{"type": kind, "text": "At 8.", **cited}]}
+
 
 def known(union: Any) -> Iterator[str]:
     """The kinds that a type of the SDK names."""
@@ -92,6 +99,54 @@ def test_its_words_and_calls_are_in_the_text_and_in_the_other_formats(wire: Wire
             assert {call for one in again for call in one.calls} == {call for one in messages for call in one.calls}
             assert {call for one in again for call in one.answers} == {call for one in messages for call in one.answers}
             assert refused(other, written) == [], other
+
+
+@pytest.mark.parametrize(
+    ("wire", "item", "words"),
+    [
+        (
+            CHAT,
+            {
+                "role": "assistant",
+                "content": "At 8.",
+                "annotations": [{"type": "url_citation", "url_citation": {**PLACE, "url": "u", "title": "Oshima"}}],
+            },
+            "At 8.\n[sources: u Oshima]",
+        ),
+        (
+            RESPONSES,
+            answered("output_text", annotations=[{"type": "file_citation", "index": 18, "filename": "lease.pdf"}]),
+            "At 8.\n[sources: lease.pdf]",
+        ),
+        (
+            ANTHROPIC,
+            answered("text", citations=[{"type": "char_location", "cited_text": "8.", "document_index": 0, **PLACE}]),
+            "At 8.\n[sources: 8.]",
+        ),
+        (
+            RESPONSES,
+            {
+                "type": "file_search_call",
+                "id": "fs_1",
+                "queries": ["q"],
+                "results": [{"file_id": "f", "filename": "lease.pdf", "score": 0.9, "attributes": {"price": 7}}],
+            },
+            '[calls file_search({"queries":["q"]})]\nlease.pdf\nprice: 7',
+        ),
+        (
+            ANTHROPIC,
+            {"role": "user", "content": [{"type": "document", "source": LEASE, "citations": {"enabled": True}}]},
+            "It ends in May.",
+        ),
+    ],
+)
+def test_what_is_cited_or_found_is_words_not_places_and_ranks(wire: Wire, item: Payload, words: str) -> None:
+    message = read(item, wire)
+    assert message.text == words
+    for other in WIRES:
+        if other != wire:
+            written = codec(other).sendable(codec(other).write([message]))
+            assert "sources" not in words or [text_of(one, other) for one in written] == [words]
 
 
 def refused(wire: Wire, items: list[Payload]) -> list[str]:
