@@ -97,7 +97,11 @@ def message_tokens(item: Payload, counter: TokenCounter, free: Collection[str] =
             total += counter.count(value) + (PER_NAME if key == "name" else 0)
         elif key == "audio" and isinstance(value, dict):
             sound = cast("Payload", value)
-            total += structured({key: _without_data(sound)}, counter) + (_sound(sound) if "data" in sound else 0)
+            words = sound.get("transcript")  # as `sendable` sends it
+            if isinstance(words, str) and words.strip():
+                total += counter.count(words)
+            else:
+                total += structured({key: _without_data(sound)}, counter) + (_sound(sound) if "data" in sound else 0)
         elif value not in _NOTHING and key not in free:
             total += structured({key: value}, counter)
     return total

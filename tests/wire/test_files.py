@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.log.message import Wire
+from hitherto.core.log.message import Payload, Wire
 from hitherto.tokens import counter_for
 from hitherto.wire import codec
 from hitherto.wire.cost import PAGE, SECOND
@@ -174,9 +174,22 @@ def test_sound_of_an_unknown_format_costs_by_the_lowest_rate() -> None:
 
 
 def test_sound_that_the_model_spoke_costs_its_seconds() -> None:
-    audio = {"id": "a", "data": encoded(wav(9)), "transcript": "Nine seconds.", "expires_at": 1}
+    audio = {"id": "a", "data": encoded(wav(9)), "expires_at": 1}
     item = {"role": "assistant", "content": None, "audio": audio}
     assert 9 * SECOND <= codec("openai.chat").tokens(item, COUNTER) <= 10 * SECOND + REST
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": None, "audio": {"id": "a", "data": "AAAA", "expires_at": 1, "transcript": "Noted."}},
+        {"content": "Noted.", "annotations": [{"type": "url_citation", "url_citation": {"url": "https://a.example"}}]},
+    ],
+)
+def test_an_answer_of_chat_costs_what_is_sent_of_it(fields: Payload) -> None:
+    chat, item = codec("openai.chat"), {"role": "assistant", **fields}
+    (sent,) = chat.sendable([item])
+    assert chat.tokens(item, COUNTER) == chat.tokens(sent, COUNTER) < 10
 
 
 def test_pictures_and_files_in_tools_results_cost_the_same() -> None:
