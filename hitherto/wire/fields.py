@@ -133,7 +133,7 @@ def transcript(item: Payload) -> str:
 def citations_of(value: object) -> str:
     """What a text cites, a line each: titles, addresses, files and quotes, not where they stand. "" where `value` is no
     list, but says whether to cite."""
-    return words_of(value, numbers=False) if isinstance(value, list) else ""
+    return words_of(cast("list[object]", value), numbers=False) if isinstance(value, list) else ""
 
 
 def words_of(value: object, *, numbers: bool = True) -> str:
