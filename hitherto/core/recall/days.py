@@ -1,4 +1,5 @@
-"""Days: the terms by which a text is found by when it was said, and the days that an English question names.
+"""Days: the terms by which a text is found by when it was said, and the days that a question names, in English or in
+numbers.
 
 A text has a term for its day and one for its month. A question's days, "on 9 July", "last Tuesday" or "two weeks ago",
 become the same terms, seen from the day on which it is asked.
@@ -136,7 +137,12 @@ _PATTERNS = (
     # Only with digits: "on the first try" has no day.
     r"(?P<bare_day>(?(weekday_before)|(?<=\bon the ))(?P<day_alone>[0-9]{1,2}(?:st|nd|rd|th))\b(?! of\b))",
 )
+_EAST_ASIAN = (  # between letters, as there are no spaces
+    r"(?<![0-9０-９])(?P<east_asian>(?:(?P<east_year>[0-9０-９]{4})[年년] ?)?"
+    r"(?P<east_month>[0-9０-９]{1,2})[月월] ?(?P<east_day>[0-9０-９]{1,2})[日号號일])"
+)
 _EXPRESSION = re.compile(
+    rf"{_EAST_ASIAN}|"
     r"(?<![\w.,/:-])\b(?P<between>between (?:the )?)?(?:"
     rf"(?:(?:(?:{_LAST}|this|on|the) )?(?P<weekday_before>{_WEEKDAY}),? (?:of )?(?:the )?)?"
     rf"(?:{'|'.join(_PATTERNS)})(?:,? (?:on )?(?P<weekday_after>{_WEEKDAY})\b)?"
@@ -234,6 +240,11 @@ def _numbers(parts: dict[str, str], today: date) -> _Choices:
     yield [day for days in found for day in days]
 
 
+def _east_asian(parts: dict[str, str], today: date) -> _Choices:
+    month, day = int(parts["east_month"]), int(parts["east_day"])
+    yield from _days(today, month, day, day, parts.get("east_year"))
+
+
 def _day_first(parts: dict[str, str], today: date) -> _Choices:
     first = _number(parts["from_day"])
     last = _number(parts.get("to_day", parts["from_day"]))
@@ -322,6 +333,7 @@ def _weekday(parts: dict[str, str], today: date) -> _Choices:
 _READERS: dict[str, Callable[[dict[str, str], date], _Choices]] = {
     "iso": _iso,
     "numbers": _numbers,
+    "east_asian": _east_asian,
     "day_first": _day_first,
     "month_first": _month_first,
     "month_year": _month_year,
