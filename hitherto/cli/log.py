@@ -16,7 +16,7 @@ from hitherto.cli.memory import with_conversation
 from hitherto.cli.options import Target
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import plain
-from hitherto.cli.terminal.tables import NONE, Column, cut, fitted, name_column, or_none, seq_range, shortened, wide
+from hitherto.cli.terminal.tables import NONE, Column, cut, fitted, name_column, or_none, said, seq_range, shortened, wide
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged
@@ -66,8 +66,7 @@ def _table(log: Sequence[Logged], view_start: int) -> Table:
         Column("text", shown, prose=True),
     ]
     if wide():
-        times = [f"{logged.created_at:%Y-%m-%d %H:%M:%S}" for logged in log]
-        columns.insert(2, Column("when (UTC)", times, gives=3))
+        columns.insert(2, said([logged.said_at for logged in log], minutes=True, gives=3))
     styles = ["dim" if state or logged.erased else "" for state, logged in zip(states, log, strict=True)]
     return fitted(None, columns, styles=styles)
 

@@ -123,6 +123,9 @@ async def test_days_are_those_of_the_users_zone(cli: Cli, home: Home) -> None:
     assert [one["scores"]["day"] > 0 for one in hits(cli(*asked, "2026-07-09T12:00+14:00", "--json"))] != [True]
     lines = cli(*asked, "2026-07-10").out.splitlines()
     assert ("said (+1400)" in lines[0], lines[2].split()[2]) == (True, "2026-07-09")
+    log = cli("log", "c", "--user", "kai", COLUMNS="160").out
+    assert "said (+1400)" in log, log
+    assert "2026-07-09 10:00" in log, log
 
 
 @pytest.mark.parametrize(
