@@ -16,7 +16,18 @@ from hitherto.cli.memory import with_conversation
 from hitherto.cli.options import Target
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import plain
-from hitherto.cli.terminal.tables import NONE, Column, cut, fitted, name_column, or_none, said, seq_range, shortened, wide
+from hitherto.cli.terminal.tables import (
+    NONE,
+    Column,
+    cut,
+    fitted,
+    name_column,
+    or_none,
+    said,
+    seq_range,
+    shortened,
+    wide,
+)
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged

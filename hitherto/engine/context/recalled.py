@@ -275,7 +275,7 @@ class _Chosen:
                 break
             if at % _AT_ONCE == 0:
                 await seen.read_around(hits[at : at + _AT_ONCE])
-            one = await seen.piece(hit, query.why)
+            one = await seen.piece(hit, query)
             if one is None:
                 continue
             left = self.room - held_back - self._above(one)
@@ -330,13 +330,17 @@ class _Seen:
         """Whether it is of a group of which a piece has been made."""
         return hit.kind is EntryKind.MESSAGE and (hit.agent, hit.conversation, hit.start) in self._members
 
-    async def piece(self, hit: Hit | RecalledPiece, why: RecallReason) -> RecalledPiece | None:
+    async def piece(self, hit: Hit | RecalledPiece, query: RecallQuery) -> RecalledPiece | None:
         """The hit as a piece; None where it is not to be shown."""
-        if why is RecallReason.CROSS_SESSION and hit.conversation is None:
+        if query.why is RecallReason.CROSS_SESSION and hit.conversation is None:
             return None  # a document that the user added is from no conversation
         if self._shown(hit):
             return None  # the rest of its group came before
-        one = hit if isinstance(hit, RecalledPiece) else await recollection_of(self._handle, self._reader, hit, why)
+        one: RecalledPiece | None
+        if isinstance(hit, RecalledPiece):
+            one = hit
+        else:
+            one = await recollection_of(self._handle, self._reader, hit, query.why, query.question)
         if one is None or (name := _name(one)) in self.names or _in_sight(self._handle, one, self._visible):
             return None
         self.names.add(name)

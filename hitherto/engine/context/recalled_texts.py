@@ -20,7 +20,7 @@ from hitherto.core.plain_text import beside_data, without_data
 from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import TEXT
-from hitherto.core.recall.passages import CharRange, passage_ranges
+from hitherto.core.recall.passages import CharRange, narrowed, passage_ranges
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import NotReproducible
@@ -86,7 +86,9 @@ class GroupReader:
         return self._heads[agent, conversation]
 
 
-async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: RecallReason) -> RecalledPiece | None:
+async def recollection_of(
+    handle: Handle, reader: GroupReader, hit: Hit, why: RecallReason, question: str
+) -> RecalledPiece | None:
     """A hit as a context shows it; for a tool message, its whole group. None if it no longer exists, or is
     nothing but data."""
     if _in_group(hit):
@@ -96,7 +98,7 @@ async def recollection_of(handle: Handle, reader: GroupReader, hit: Hit, why: Re
         if not whole:
             return None
         found = _of_messages(handle, whole, hit, why)
-        return _shown(handle, replace(found, passages=_passages_in(whole, hit)))
+        return _shown(handle, replace(found, passages=_passages_in(whole, hit, question)))
     found = RecalledPiece(
         why=why,
         kind=hit.kind,
@@ -129,7 +131,7 @@ def _here(handle: Handle, one: RecalledPiece) -> bool:
     return (one.agent, one.conversation) == (handle.scope.agent, handle.id)
 
 
-def _passages_in(members: Sequence[Logged], hit: Hit) -> tuple[CharRange, ...]:
+def _passages_in(members: Sequence[Logged], hit: Hit, question: str) -> tuple[CharRange, ...]:
     """The passages of a group's text: those of the hit, then those of the messages beside it."""
     mine: list[CharRange] = []
     others: list[CharRange] = []
@@ -138,7 +140,8 @@ def _passages_in(members: Sequence[Logged], hit: Hit) -> tuple[CharRange, ...]:
         matching = one.seq == hit.start
         text = _text_of(one)
         same = text == one.message.text
-        ranges = hit.passages if matching and hit.passages and same else passage_ranges(text)
+        known = matching and hit.passages and same
+        ranges = narrowed(text, hit.passages, question) if known else passage_ranges(text)
         (mine if matching else others).extend((at + start, at + end) for start, end in ranges)
         at += len(text) + 1
     return (*mine, *others)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.recall.passages import CUT, LENGTH, excerpt, passage_ranges
+from hitherto.core.recall.passages import CUT, LENGTH, excerpt, narrowed, passage_ranges
 
 LINES = ["# A heading", "- a point of a list", "```python\nprint(1)\n```", "A sentence. One more!", "", "  ", "x" * 900]
 
@@ -31,12 +31,25 @@ def test_code_and_lists_are_not_cut_where_they_need_not_be() -> None:
     assert any(code in text[start:end] for start, end in passage_ranges(text))
 
 
-def test_a_very_long_text_has_few_passages_and_the_last_has_the_rest() -> None:
+def test_further_on_in_a_very_long_text_passages_are_longer() -> None:
     text = "word " * 1_000_000
     ranges = passage_ranges(text)
-    assert len(ranges) <= 2 * CUT / LENGTH
+    assert len(ranges) <= 12 * CUT / LENGTH
+    assert all(end - start <= max(LENGTH, start // (CUT // LENGTH)) for start, end in ranges[1:-1])
+    assert all(text[start:end].rstrip().endswith("word") for start, end in ranges)
+    assert ranges[-1][0] > 950_000
     assert ranges[-1][1] == len(text)
-    assert len(passage_ranges("語" * 3 * CUT)) <= 2 * CUT / LENGTH
+    assert len(passage_ranges("語" * 3 * CUT)) <= 5 * CUT / LENGTH
+
+
+def test_of_a_long_passage_the_part_that_matches_is_shown() -> None:
+    text = "\n".join(f"{n} INFO all is well" if n != 31_000 else "ERROR the magic port is 48213" for n in range(40_000))
+    ranges = passage_ranges(text)
+    (long,) = [(start, end) for start, end in ranges if "magic" in text[start:end]]
+    ((start, end), other) = narrowed(text, [long, ranges[3], ranges[-1]], "magic port ERROR")
+    assert "magic port" in text[start:end]
+    assert end - start <= LENGTH < long[1] - long[0]
+    assert other == ranges[3]
 
 
 DATA = "data:image/png;base64,", "iVBORw0KGgo+/" * 15_000
