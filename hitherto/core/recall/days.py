@@ -116,6 +116,11 @@ _DAY = "(?:[0-9]{1,2}(?:st|nd|rd|th)?|" + "|".join(word.replace("-", "[- ]") for
 _YEAR = "[12][0-9]{3}"
 _TO = " ?(?:[-–]|to|until|(?(between)and|to)) ?(?:the )?"
 _AND = "(?:, ?(?:and |or )?| and | or )(?:the )?"
+_NO_NOUN = (
+    r"(?=\W*$|[?!.;,:)]| (?:and|or|to|at|in|with|when|i|we|you|he|she|they|it|did|do|does|was|were|had|is)\b"
+    rf"| (?:of )?{_YEAR}\b)"
+)
+"""Behind a number that is a day: "on the 2nd floor" has none, nor has "on May 5, 3 people came"."""
 _IN = "in|during|of|since|until|throughout|last|this|past|early|late|mid"
 _LAST = "last|past|previous"
 _PATTERNS = (
@@ -126,7 +131,7 @@ _PATTERNS = (
     rf"(?:{_TO}(?P<to_day>{_DAY})\.?)? (?:of )?(?P<day_month>{_MONTH})\b\.?"
     rf"(?:,? (?:of )?(?P<day_year>{_YEAR})(?!\w))?)",
     rf"(?P<month_first>(?P<first_month>{_MONTH})\b\.? (?:the )?(?P<first_from>{_DAY})(?!\w)"
-    rf"(?:{_TO}(?P<first_to>{_DAY})(?!\w))?(?P<days_behind>(?:{_AND}{_DAY}(?!\w)){{1,5}})?"
+    rf"(?:{_TO}(?P<first_to>{_DAY})(?!\w))?(?P<days_behind>(?:{_AND}{_DAY}(?!\w)){{1,5}}+{_NO_NOUN})?"
     rf"(?:,? (?:of )?(?P<first_year>{_YEAR})(?!\w))?)",
     rf"(?P<month_year>(?P<month_of_year>{_MONTH})\b\.?,? (?:of )?(?P<year_of_month>{_YEAR})(?!\w))",
     rf"(?P<bare_month>(?:{_IN})[ -](?:early |late |mid[- ])?(?P<bare>{_MONTH})\b(?:,? (?P<bare_year>{_YEAR})(?!\w))?)",
@@ -135,7 +140,8 @@ _PATTERNS = (
     rf"(?P<span>(?:{_LAST}) (?P<span_count>{_NUMBER}) (?P<span_unit>day|week|month)s?)\b",
     rf"(?P<period>(?:(?P<which>{_LAST}|this) )?(?P<unit>week(?:end)?|month)(?(which)| before last))\b",
     # Only with digits: "on the first try" has no day.
-    r"(?P<bare_day>(?(weekday_before)|(?<=\bon the ))(?P<day_alone>[0-9]{1,2}(?:st|nd|rd|th))\b(?! of\b))",
+    r"(?P<bare_day>(?(weekday_before)|(?<=\bon the ))(?P<day_alone>[0-9]{1,2}(?:st|nd|rd|th))\b"
+    rf"(?(weekday_before)(?! of\b)|{_NO_NOUN}))",
 )
 _EAST_ASIAN = (  # between letters, as there are no spaces
     r"(?<![0-9０-９])(?P<east_asian>(?:(?P<east_year>[0-9０-９]{4})[年년] ?)?"

@@ -62,6 +62,9 @@ def likeliest(question: str, today: date = TODAY) -> list[str]:
         ("the last three months", "2026-04…2026-07"),
         ("What did I do on the 17th?", "2026-06-17"),
         ("and on the 31st?", "2026-05-31"),
+        ("What did we see on the 17th when we met?", "2026-06-17"),
+        ("On May 5, 3 people came to dinner", "2026-05-05"),
+        ("I met Anna on May 5 and 12 others", "2026-05-05"),
         ("the Tuesday before last", "2026-07-07"),
         ("the week before last", "2026-06-29…2026-07-05"),
     ],
@@ -125,6 +128,7 @@ def test_two_days_name_those_between_them(question: str, days: str) -> None:
         "What is 9.7 plus 24/7?",
         "May I ask? I march on, version 1.2.3.",
         "17 apples, on the first try, between 3 and 5 o'clock",
+        "What has mould on the 2nd floor? It came on the 20th anniversary.",
         "What did I do?",
     ],
 )
