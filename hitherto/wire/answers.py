@@ -83,8 +83,8 @@ class ChatStream:
 
     def _take_call(self, delta: Payload, at: int) -> None:
         kind = delta.get("type") or self._calls.get(at, {}).get("type") or "function"
-        if kind not in ("function", "custom") and "function" not in delta:  # a kind that no SDK knows yet
-            self._calls[at] = {**self._calls.get(at, {}), **{key: delta[key] for key in delta if key != "index"}}
+        if kind not in ("function", "custom") and delta.get("function") is None:  # a kind that no SDK knows yet
+            self._calls[at] = {**self._calls.get(at, {}), **_filled({**delta, "index": None})}
             return
         kind = "custom" if kind == "custom" or delta.get("custom") else "function"
         field = "input" if kind == "custom" else "arguments"

@@ -203,8 +203,9 @@ def _read_call(call: Payload) -> ToolCall:
     if kind == "custom":
         custom = mapping(call, "custom", of)
         return ToolCall(own_id, identifier(custom, "name", of), text(custom, "input", of), custom=True)
-    if isinstance(kind, str) and kind != "function" and "function" not in call:  # a kind that no SDK knows yet
-        arguments = {key: value for key, value in call.items() if key not in ("id", "type", "index")}
+    if isinstance(kind, str) and kind != "function" and call.get("function") is None:  # a kind that no SDK knows yet
+        own_fields = ("id", "type", "index")
+        arguments = {key: value for key, value in call.items() if key not in own_fields and value is not None}
         return ToolCall(own_id, kind, cost.compact(arguments))
     function = mapping(call, "function", of)
     return ToolCall(own_id, identifier(function, "name", of), call_arguments(function, "arguments", of))

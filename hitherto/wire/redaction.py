@@ -85,7 +85,7 @@ def _put_in_chat(item: Payload, texts: Sequence[str | None]) -> None:
             continue
         if call.get("type") == "custom":
             call["custom"]["input"] = text
-        elif "function" in call:
+        elif call.get("function") is not None:
             call["function"]["arguments"] = _json_text(text)
         else:
             own = {key: call[key] for key in ("id", "index") if key in call}

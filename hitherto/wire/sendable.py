@@ -305,8 +305,10 @@ def _chat_call(call: Payload) -> Payload:
     found.pop("index", None)  # of a stream
     if found["type"] == "custom":
         found["custom"] = {**found["custom"], "name": _tool(found["custom"]["name"], CHAT)}
-    elif "function" in found:
+    elif found.get("function") is not None:
         found["function"] = _function(found["function"])
+    else:
+        found.pop("function", None)  # SDKs' objects have it, without a value
     return found
 
 

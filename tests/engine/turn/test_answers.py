@@ -50,9 +50,13 @@ async def test_whole_answers(chat: Conversation) -> None:
 
 
 async def test_a_streamed_call_of_a_kind_that_is_not_known(chat: Conversation) -> None:
+    """As the SDK's objects have it: what a call, or a piece of one, does not have is None."""
+    begin = {"index": 0, "id": "c1", "type": "hologram", "function": None}
+    more = {"index": 0, "id": None, "type": None, "function": None, "hologram": {"shows": "a kayak"}}
+
     async def pieces() -> AsyncIterator[dict[str, Any]]:
-        call = {"index": 0, "id": "c1", "type": "hologram", "hologram": {"shows": "a kayak"}}
-        yield {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}, "finish_reason": None}]}
+        for call in (begin, more):
+            yield {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}]}
         yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
 
     async with chat.turn("What is it?", budget=2_000) as turn:
@@ -62,6 +66,17 @@ async def test_a_streamed_call_of_a_kind_that_is_not_known(chat: Conversation) -
         await turn.add(tool_result("c1", "A kayak."))
         await turn.add("It is a kayak.")
     assert "kayak" in (await chat.messages())[1].message.text
+
+
+async def test_a_whole_call_of_a_kind_that_is_not_known(chat: Conversation) -> None:
+    call: dict[str, Any] = {"id": "c1", "type": "hologram", "hologram": {"shows": "a kayak"}}
+    answer = {"role": "assistant", "content": None, "tool_calls": [{**call, "function": None}]}
+    async with chat.turn("What is it?") as turn:
+        await turn.add({"choices": [{"message": answer}]})
+        assert [(one.name, one.arguments) for one in turn.calls] == [("hologram", '{"hologram":{"shows":"a kayak"}}')]
+        await turn.add(tool_result("c1", "A kayak."))
+        assert turn.request["messages"][1]["tool_calls"] == [call]
+        await turn.add("It is a kayak.")
 
 
 @pytest.mark.parametrize(
