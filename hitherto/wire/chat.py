@@ -46,6 +46,7 @@ from hitherto.wire.neutral import (
     sources,
     with_record,
 )
+from hitherto.wire.redaction import NAMELESS
 
 _MOST_CALLS = 128
 """Calls in a message, by the error of OpenAI ("array too long")."""
@@ -206,7 +207,7 @@ def _read_call(call: Payload) -> ToolCall:
     if isinstance(kind, str) and kind != "function" and call.get("function") is None:  # a kind that no SDK knows yet
         own_fields = ("id", "type", "index")
         arguments = {key: value for key, value in call.items() if key not in own_fields and value is not None}
-        return ToolCall(own_id, kind, cost.compact(arguments))
+        return ToolCall(own_id, kind or NAMELESS, cost.compact(arguments))
     function = mapping(call, "function", of)
     return ToolCall(own_id, identifier(function, "name", of), call_arguments(function, "arguments", of))
 

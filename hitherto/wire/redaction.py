@@ -89,7 +89,7 @@ def _put_in_chat(item: Payload, texts: Sequence[str | None]) -> None:
             call["function"]["arguments"] = _json_text(text)
         else:
             own = {key: call[key] for key in ("id", "index") if key in call}
-            function = {"name": call["type"], "arguments": _json_text(text)}
+            function = {"name": call["type"] or NAMELESS, "arguments": _json_text(text)}
             call.clear()
             call.update(own | {"type": "function", "function": function})
 
@@ -138,7 +138,7 @@ def _arguments_of(item: Payload, text: str) -> Payload:
             change = {"arguments": {REMOVED: text}}
         case {"type": str(kind), "call_id": call} if kind not in _KNOWN:
             item.clear()
-            name = kind.removesuffix("_call")
+            name = kind.removesuffix("_call") or NAMELESS
             change = {"type": "function_call", "call_id": call, "name": name, "arguments": _json_text(text)}
         case _:
             pass

@@ -256,6 +256,19 @@ def test_parallel_calls_of_chat_go_each_by_its_own_name() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("wire", "item"),
+    [
+        (RESPONSES, {"type": "_call", "call_id": "c", "plan": SECRET}),
+        (CHAT, {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "", "plan": SECRET}]}),
+    ],
+)
+def test_a_call_without_a_name_becomes_a_functions_that_has_one(wire: str, item: dict[str, Any]) -> None:
+    left = redacted(codec(wire).read(item))
+    assert [one.name for one in codec(wire).calls(left)] == ["tool"]
+    assert_valid(wire, [left.payload])
+
+
 def test_each_result_of_anthropic_goes_by_the_name_of_its_call() -> None:
     blocks: list[dict[str, Any]] = [
         {"type": "tool_result", "tool_use_id": "a", "content": SECRET, "is_error": True},
