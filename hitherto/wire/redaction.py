@@ -115,6 +115,8 @@ def _result_of(item: Payload, text: str) -> Payload:
             change = {"output": text}
         case {"result": str()} if item.get("output") is None:
             change = {"result": text}
+        case {"type": str(kind), "output": _} if kind.removesuffix("_output") not in _KNOWN:
+            change = {"output": text}
         case _:
             pass
     return change

@@ -153,6 +153,12 @@ RESULTS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         {"output": "⟦removed: some_future⟧"},
         SECRET,
     ),
+    (
+        RESPONSES,
+        {"type": "some_future_call_output", "call_id": "c", "output": {"rows": [SECRET]}},
+        {"output": "⟦removed: some_future⟧"},
+        json.dumps({"rows": [SECRET]}, separators=(",", ":")),
+    ),
 ]
 
 
@@ -303,7 +309,6 @@ KEPT: list[dict[str, Any]] = [
     {"type": "apply_patch_call_output", "call_id": "c", "status": "completed"},
     {"type": "program", "id": "p", "call_id": "c", "code": "1", "fingerprint": "seal"},
     {"type": "computer_call", "id": "cu", "call_id": "c", "action": {"type": "wait"}, "pending_safety_checks": []},
-    {"type": "some_future_call_output", "call_id": "c", "output": {"type": "input_text", "text": "a"}},
     {"type": "mcp_call", "id": "mcp_1", "name": "f", "server_label": "s", "arguments": "{}", "output": "4"},
 ]
 
