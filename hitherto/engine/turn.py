@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
 from pydantic import BaseModel
 
 from hitherto.core.context.request import StreamedAnswer
-from hitherto.core.log.message import Call, Message, Payload, Role, Wire, plain_message
+from hitherto.core.log.message import Call, Message, Payload, Role, Wire, check_item, plain_message
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import none
 from hitherto.core.scope import Scope
@@ -399,6 +399,7 @@ class Turn:
         if not items and given.get("error"):
             raise InvalidMessage("the API answered with an error, which the field `error` tells; ask again")
         if items is None:
+            check_item(given)
             return [self._formats.read(item, None) for item in self._with_own_ids([given])]
         self._model = _model_of(given) or self._model
         return self._sealed([self._formats.read(item, self._codec.name) for item in self._with_own_ids(items)])

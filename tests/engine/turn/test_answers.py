@@ -192,6 +192,7 @@ async def test_a_stream_of_another_format_is_told(chat: Conversation) -> None:
         (object(), "an answer is <object"),
         ([assistant("x")], r"an answer is \[Message"),
         ({"content": "x"}, "has the role None"),
+        ({"role": "assistant", "content": "x", "at": "2026-01-01T00:00:00Z"}, "has `at`, which no API takes"),
         ({"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": []}, "wire='anthropic'"),
         ({"object": "response", "output": [], "status": "completed"}, r"wire='openai\.responses'"),
         ({"error": {"message": "no"}}, "with an error"),
