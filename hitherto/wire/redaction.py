@@ -21,7 +21,7 @@ NAMELESS = "tool"
 REMOVED = "removed"
 """The key of the replacement, if a call's arguments were an object."""
 
-_KNOWN = {"computer_call", "program", "shell_call", "local_shell_call", "apply_patch_call", "tool_search_call"}
+KNOWN = {"computer_call", "program", "shell_call", "local_shell_call", "apply_patch_call", "tool_search_call"}
 """Calls of Responses' own tools. What the API checks in one stays."""
 
 
@@ -115,8 +115,9 @@ def _result_of(item: Payload, text: str) -> Payload:
             change = {"output": text}
         case {"result": str()} if item.get("output") is None:
             change = {"result": text}
-        case {"type": str(kind), "output": _} if kind.removesuffix("_output") not in _KNOWN:
-            change = {"output": text}
+        case {"type": str(kind)} if kind.endswith("_call_output") and kind.removesuffix("_output") not in KNOWN:
+            change = {key: item[key] for key in ("type", "id", "call_id", "status") if key in item} | {"output": text}
+            item.clear()
         case _:
             pass
     return change
@@ -138,7 +139,7 @@ def _arguments_of(item: Payload, text: str) -> Payload:
             change = {"operation": {**operation, "diff": text}}
         case {"type": "tool_search_call", "arguments": dict()}:
             change = {"arguments": {REMOVED: text}}
-        case {"type": str(kind), "call_id": call} if kind not in _KNOWN:
+        case {"type": str(kind), "call_id": call} if kind not in KNOWN:
             item.clear()
             name = kind.removesuffix("_call") or NAMELESS
             change = {"type": "function_call", "call_id": call, "name": name, "arguments": _json_text(text)}

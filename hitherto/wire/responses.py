@@ -35,6 +35,7 @@ from hitherto.wire.neutral import (
     sound,
     sources,
 )
+from hitherto.wire.redaction import KNOWN
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
@@ -170,9 +171,8 @@ def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
     if kind.endswith("_call_output") or kind == "program_output" or (kind == "tool_search_output" and not by_provider):
         return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of)),))
     if not by_provider and (kind.endswith("_call") or kind == "program"):
-        arguments = {name: value for name, value in item.items() if name not in ("type", "id", "call_id", "status")}
         name = kind.removesuffix("_call")
-        call = ToolCall(identifier(item, "call_id", of), name, cost.compact(arguments))
+        call = ToolCall(identifier(item, "call_id", of), name, cost.compact(_without_own(item)))
         return NeutralMessage(Role.ASSISTANT, (call,))
     named = kind.endswith("_call") or kind in ("program", "tool_search_output") or isinstance(item.get("id"), str)
     if "role" in item or kind in _PARTS or not named:
@@ -195,9 +195,18 @@ def _hosted(item: Payload, kind: str) -> Hosted:
     return Hosted(name if isinstance(name, str) and name else kind.removesuffix("_call"), called, words_of(given))
 
 
+def _without_own(item: Payload) -> Payload:
+    """What a call, or a result, of another tool has besides the fields that each of them has."""
+    return {key: item[key] for key in item if key not in ("type", "id", "call_id", "status")}
+
+
 def _output(item: Payload, of: str) -> tuple[Shown, ...]:
-    """The output of another tool: a text, a screenshot, or the outputs of shell commands."""
+    """The output of another tool: a text, a screenshot, or the outputs of shell commands; of a kind that is not known,
+    all it has where it has no output."""
     value = next((item[key] for key in ("output", "result") if item.get(key) is not None), None)
+    kind: str = item["type"]
+    if value is None and kind.endswith("_call_output") and kind.removesuffix("_output") not in KNOWN:
+        value = {key: other for key, other in _without_own(item).items() if other is not None} or None
     match value:
         case None:
             return ()

@@ -159,6 +159,12 @@ RESULTS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         {"output": "⟦removed: some_future⟧"},
         json.dumps({"rows": [SECRET]}, separators=(",", ":")),
     ),
+    (
+        RESPONSES,
+        {"type": "some_future_call_output", "call_id": "c", "data": SECRET},
+        {"output": "⟦removed: some_future⟧"},
+        json.dumps({"data": SECRET}, separators=(",", ":")),
+    ),
 ]
 
 
@@ -174,7 +180,7 @@ def test_a_result_gives_way_to_the_placeholder(
         return placeholder(name, text)
 
     left = codec(wire).redacted(message, replace, calls=False)
-    assert left.payload == {**item, **changed}
+    assert left.payload == {key: value for key, value in item.items() if key != "data"} | changed
     assert [text for _, text in asked] == [heard]
     named = codec(wire).redacted(dataclasses.replace(message, tools=("report",)), placeholder, calls=False)
     assert "⟦removed: report⟧" in json.dumps(named.payload, ensure_ascii=False)
