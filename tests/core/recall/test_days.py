@@ -63,6 +63,7 @@ def likeliest(question: str, today: date = TODAY) -> list[str]:
         ("What did I do on the 17th?", "2026-06-17"),
         ("and on the 31st?", "2026-05-31"),
         ("What did we see on the 17th when we met?", "2026-06-17"),
+        ("On the 17th what did I do?", "2026-06-17"),
         ("On May 5, 3 people came to dinner", "2026-05-05"),
         ("I met Anna on May 5 and 12 others", "2026-05-05"),
         ("the Tuesday before last", "2026-07-07"),
