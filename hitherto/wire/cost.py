@@ -17,6 +17,7 @@ import re
 import struct
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, cast
 
 from hitherto.core.context.budget import TokenCounter
@@ -64,6 +65,7 @@ _IS_TEXT: Final = re.compile(rb"(?!.*(?:styles|theme|settings|slide(?:Layout|Mas
 """Names of the parts of office files and books whose texts a model may be shown."""
 
 _LONGEST_NAME: Final = 255
+_MOST_ENTRIES: Final = 10_000
 
 _MOST_PACKED: Final = 1_032
 """So many times smaller can zip make a text. A part that claims more is not believed."""
@@ -218,7 +220,7 @@ def _pages(content: bytes) -> int:
 def _size(content: bytes) -> int:
     """The size of a file; of an office file, which is a zip archive, with its texts unpacked."""
     size = len(content)
-    for entry in _ENTRY.finditer(content) if content.startswith(b"PK\x03\x04") else ():
+    for entry in islice(_ENTRY.finditer(content), _MOST_ENTRIES) if content.startswith(b"PK\x03\x04") else ():
         packed, unpacked, name = (int.from_bytes(field, "little") for field in entry.groups())
         if _IS_TEXT.fullmatch(content, entry.end(), entry.end() + min(name, _LONGEST_NAME)):
             packed = min(packed, len(content))

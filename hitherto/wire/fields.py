@@ -185,9 +185,9 @@ _ALWAYS_TECHNICAL = {
     *("caller", "cache_control", "prompt_cache_breakpoint", "logprobs", "media_type"),
     *("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "fingerprint"),
 }
+"""Fields whose texts nobody reads; of an API's own objects, and of what a file search found, these too:"""
 _TECHNICAL = {*_ALWAYS_TECHNICAL, "id", "status", "role", "detail"}
 _OF_FILE_SEARCH = {*_ALWAYS_TECHNICAL, "score"}
-"""Fields whose texts nobody reads."""
 
 
 def own(kind: str, of: str, wire: str) -> str:

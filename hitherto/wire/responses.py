@@ -281,7 +281,9 @@ def _items(says: NeutralMessage) -> list[Payload]:
 
     What an assistant says becomes one text, because parts would need ids that only the API assigns.
     """
-    content = "\n".join(map(readable, says.shown)) if says.role is Role.ASSISTANT else _content(says.shown)
+    content = (
+        "\n".join(filter(None, map(readable, says.shown))) if says.role is Role.ASSISTANT else _content(says.shown)
+    )
     messages: list[Payload] = [{"role": says.role.value, "content": content}] if says.shown else []
     return [*messages, *map(_call, says.calls)]
 

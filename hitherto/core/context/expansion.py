@@ -60,9 +60,9 @@ class ExpansionPage:
         heading = "" if day == self._above else f"{day}:\n"
         text = "\n".join(words for words, _ in voices)[skipped:]
         pieces: list[tuple[int, int, str]] = []
-        at = -skipped
+        at, speaker = -skipped, speaker_of(one.message)
         for words, tool in voices:
-            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker_of(one.message)
+            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker
             start, at = at, at + len(words) + 1
             if at > 1 or not skipped:
                 begins = f"- {one.seq} {who}: " + ("…" if skipped and not pieces else "")

@@ -122,9 +122,10 @@ def lines_of(messages: Iterable[Logged], voices: Callable[[Message], Sequence[tu
     found: list[PromptLine] = []
     for one in messages:
         role, day = one.message.role.value, one.said_at.date()
+        author = author_in(role, one.message.raw)
         for words, tool in voices(one.message):
-            speaker = None if tool else author_in(role, one.message.raw)
-            found.append(PromptLine(one.seq, Role.TOOL.value if tool else role, without_data(words), day, speaker))
+            speaks = (Role.TOOL.value, None) if tool else (role, author)
+            found.append(PromptLine(one.seq, speaks[0], without_data(words), day, speaks[1]))
     return found
 
 

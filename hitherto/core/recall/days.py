@@ -117,7 +117,8 @@ _YEAR = "[12][0-9]{3}"
 _TO = " ?(?:[-–]|to|until|(?(between)and|to)) ?(?:the )?"
 _AND = "(?:, ?(?:and |or )?| and | or )(?:the )?"
 _NO_NOUN = (
-    r"(?=\W*$|[?!.;,:)]| (?:and|or|to|at|in|with|when|what|where|who|i|we|you|he|she|they|it|did|do|does|was|were|had|is)\b"
+    r"(?=\W*$|[?!.;,:)]| (?:and|or|to|at|in|with|when|what|where|who|i|we|you|he|she|they|it)\b"
+    r"| (?:did|do|does|was|were|had|is)\b"
     rf"| (?:of )?{_YEAR}\b)"
 )
 """Behind a number that is a day: "on the 2nd floor" has none, nor has "on May 5, 3 people came"."""

@@ -195,8 +195,9 @@ def _parts(handle: Handle, texts: Sequence[Logged], members: Sequence[Logged]) -
         tools = dict.fromkeys(named[call] for call in one.message.answers if call in named)
         hosts = one.message.role is Role.ASSISTANT
         voices = handle.services.voices(one.message) if hosts else [(_text_of(one), "")]
+        speaker = speaker_of(one.message, tools)
         for words, tool in voices:
-            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker_of(one.message, tools)
+            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker
             if not parts or parts[-1][1] != who:
                 parts.append((at, who))
             at += len(words) + 1
