@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -42,7 +43,6 @@ from hitherto.core.run import RunEvent
 from hitherto.core.scope import Scope
 from hitherto.errors import Conflict
 from hitherto.store import documents, rows
-from hitherto.store.connections.blocks import block
 from hitherto.store.connections.part import Part
 from hitherto.store.connections.silence import allow_long_work
 from hitherto.store.documents import document_values
@@ -230,7 +230,7 @@ class ExportReader:
 class ExportStore(Part):
     """Exports. All methods raise what `Store` says."""
 
-    @block
+    @asynccontextmanager
     async def snapshot(self) -> AsyncGenerator[ExportReader]:
         """Everything that is kept, as it is now. Nobody waits for whoever reads it."""
 

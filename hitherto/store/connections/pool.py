@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 from psycopg import AsyncConnection, Error
@@ -17,7 +17,6 @@ from psycopg_pool import AsyncConnectionPool
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, InvalidInput
 from hitherto.limiter import FairLimiter
 from hitherto.logs import logger
-from hitherto.store.connections.blocks import block
 from hitherto.store.connections.row_security import RowSecurityConnection
 from hitherto.store.connections.silence import SHORT_LIMIT, Activity, Backend, WatchedConnection, address
 from hitherto.store.sql import SQL
@@ -152,7 +151,7 @@ class Connections:
             self._renewed_at = time.monotonic()
             self._renewing = self._background(self._pool.drain())
 
-    @block
+    @asynccontextmanager
     async def borrowed(self) -> AsyncGenerator[RowSecurityConnection]:
         """A connection until the end of the block. Raises DatabaseUnavailable if none is free in time, PoolTimeout if
         none can be made."""

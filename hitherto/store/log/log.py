@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -34,7 +35,6 @@ from hitherto.core.log.ranges import Ranges
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows
-from hitherto.store.connections.blocks import block
 from hitherto.store.connections.part import Part
 from hitherto.store.connections.pool import Connections
 from hitherto.store.connections.row_security import RowSecurityConnection
@@ -56,7 +56,7 @@ class LogStore(Part):
         super().__init__(connections)
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
 
-    @block
+    @asynccontextmanager
     async def write(
         self,
         scope: Scope,
