@@ -21,8 +21,13 @@ NAMELESS = "tool"
 REMOVED = "removed"
 """The key of the replacement, if a call's arguments were an object."""
 
-KNOWN = {"computer_call", "program", "shell_call", "local_shell_call", "apply_patch_call", "tool_search_call"}
+_KNOWN = {"computer_call", "program", "shell_call", "local_shell_call", "apply_patch_call", "tool_search_call"}
 """Calls of Responses' own tools. What the API checks in one stays."""
+
+
+def is_unknown_result(kind: str) -> bool:
+    """Whether a type in Responses is that of the result of a call that no SDK knows yet."""
+    return kind.endswith("_call_output") and kind.removesuffix("_output") not in _KNOWN
 
 
 def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
@@ -115,7 +120,7 @@ def _result_of(item: Payload, text: str) -> Payload:
             change = {"output": text}
         case {"result": str()} if item.get("output") is None:
             change = {"result": text}
-        case {"type": str(kind)} if kind.endswith("_call_output") and kind.removesuffix("_output") not in KNOWN:
+        case {"type": str(kind)} if is_unknown_result(kind):
             change = {key: item[key] for key in ("type", "id", "call_id", "status") if key in item} | {"output": text}
             item.clear()
         case _:
@@ -139,7 +144,7 @@ def _arguments_of(item: Payload, text: str) -> Payload:
             change = {"operation": {**operation, "diff": text}}
         case {"type": "tool_search_call", "arguments": dict()}:
             change = {"arguments": {REMOVED: text}}
-        case {"type": str(kind), "call_id": call} if kind not in KNOWN:
+        case {"type": str(kind), "call_id": call} if kind not in _KNOWN:
             item.clear()
             name = kind.removesuffix("_call") or NAMELESS
             change = {"type": "function_call", "call_id": call, "name": name, "arguments": _json_text(text)}

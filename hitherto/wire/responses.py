@@ -35,7 +35,7 @@ from hitherto.wire.neutral import (
     sound,
     sources,
 )
-from hitherto.wire.redaction import KNOWN
+from hitherto.wire.redaction import is_unknown_result
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
@@ -204,8 +204,7 @@ def _output(item: Payload, of: str) -> tuple[Shown, ...]:
     """The output of another tool: a text, a screenshot, or the outputs of shell commands; of a kind that is not known,
     all it has where it has no output."""
     value = next((item[key] for key in ("output", "result") if item.get(key) is not None), None)
-    kind: str = item["type"]
-    if value is None and kind.endswith("_call_output") and kind.removesuffix("_output") not in KNOWN:
+    if value is None and is_unknown_result(item["type"]):
         value = {key: other for key, other in _without_own(item).items() if other is not None} or None
     match value:
         case None:

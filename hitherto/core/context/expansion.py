@@ -30,9 +30,9 @@ class Expansion:
     `text` shows them to a model, as a record of what was said: a line for each, with its seq and who said it, under the
     days on which they were said. What a tool gave that ran at the provider has a line of its own. Further lines of a
     message are indented by two blanks, so that none of them can pass for a line of ours; "…" stands where a message is
-    cut. It is empty if nothing can be shown. `tokens` are its
-    canonical tokens (o200k_base), `seqs` the messages in it, ascending. `next` is what to expand next: the first and
-    the last seq that are left, and how many characters of the first are shown already; None if all was shown.
+    cut. It is empty if nothing can be shown. `tokens` are its canonical tokens (o200k_base), `seqs` the messages in it,
+    ascending. `next` is what to expand next: the first and the last seq that are left, and how many characters of the
+    first are shown already; None if all was shown.
     """
 
     text: str
