@@ -19,7 +19,7 @@ test: style
 
 # Random histories and kill -9 in every moment, at twelve times the length they have in `make test`.
 test-long: $(READY)
-	$(BIN)/pytest -n 4 --dist worksteal --durations=40 --hypothesis-profile=long -m lasting
+	$(BIN)/pytest -n 4 --dist worksteal --durations=40 --hypothesis-profile=long --timeout=3600 -m lasting
 
 # What a change can break first, in less than a minute on two cores: style, imports, types, the pure core and the
 # store, with few random examples.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from contextvars import ContextVar
+
+from hitherto.blocks import block
 
 served_caller: ContextVar[tuple[str, str]] = ContextVar("served_caller", default=("", ""))
 """The tenant and the user for whom the current task works, which the service sets for each request; empty texts for the
@@ -24,7 +25,7 @@ class FairLimiter:
         self._waiting: dict[str, dict[str, deque[asyncio.Future[None]]]] = {}
         """Of each tenant and user, in the order in which they come next."""
 
-    @asynccontextmanager
+    @block
     async def turn(self) -> AsyncGenerator[None]:
         """A turn until the end of the block."""
         tenant = await self.acquire()
@@ -33,7 +34,7 @@ class FairLimiter:
         finally:
             self.release(tenant)
 
-    @asynccontextmanager
+    @block
     async def late_turn(self) -> AsyncGenerator[LateTurn]:
         """A turn that may be taken within the block, and is held until its end."""
         turn = LateTurn(self)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -18,6 +18,7 @@ from tenacity import (
     wait_random,
 )
 
+from hitherto.blocks import block
 from hitherto.core.breaker import Breaker
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.scope import Scope
@@ -119,10 +120,16 @@ class Calls:
         )
         return await trying(once)
 
-    def recorded(self, scope: Scope) -> LedgerScope:
-        """An async context manager that gives a ledger for calls made for no conversation. At the end of the block its
-        entries are written to the store's ledger, even after an error or a cancellation: the calls are paid for."""
-        return LedgerScope(lambda ledger: self._note(scope, ledger))
+    @block
+    async def recorded(self, scope: Scope) -> AsyncGenerator[list[ModelCall]]:
+        """A ledger for calls made for no conversation. At the end of the block its entries are written to the store's
+        ledger, even after an error or a cancellation: the calls are paid for."""
+        ledger = list[ModelCall]()
+        try:
+            yield ledger
+        finally:
+            if ledger:
+                await uninterrupted(self._note(scope, ledger))
 
     def written(self, tenant: str, user: str | None, ledger: Sequence[ModelCall]) -> None:
         """Report that these calls are in the store's ledger now, or never will be."""
@@ -242,41 +249,34 @@ class Calls:
                 breaker.succeeded(ticket)
 
 
-class LedgerScope:
-    """An async context manager: gives an empty ledger, and passes it to `note` at the end of the block unless it is
-    still empty.
-
-    A class and not an async generator: an agent SDK may shut down the async generators of an event loop that goes on
-    running, and no new one can start on it after that.
-    """
-
-    def __init__(self, note: Callable[[Sequence[ModelCall]], Coroutine[Any, Any, None]]) -> None:
-        self._note = note
-        self._ledger: list[ModelCall] = []
-
-    async def __aenter__(self) -> list[ModelCall]:
-        return self._ledger
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._ledger:
-            await uninterrupted(self._note(self._ledger))
-
-
 async def call_adapter(ask: Callable[[], Awaitable[_Found]]) -> _Found:
-    """Run an adapter's call so that it cannot end the calling task. A cancellation that is not ours becomes
-    ModelUnavailable; a BaseException that is not an Exception, such as a panic in an extension module, becomes
-    RuntimeError. KeyboardInterrupt, SystemExit and GeneratorExit are raised as they are."""
+    """Run an adapter's call so that it neither ends the calling task nor keeps it from ending. A cancellation that is
+    not ours becomes ModelUnavailable; whatever an adapter makes of ours, it is raised. A BaseException that is not an
+    Exception, such as a panic in an extension module, becomes RuntimeError. KeyboardInterrupt, SystemExit and
+    GeneratorExit are raised as they are."""
     task = asyncio.current_task()
+    before = task.cancelling() if task is not None else 0
+
+    def cancelled() -> bool:
+        return task is not None and task.cancelling() > before
+
     try:
-        return await ask()
+        found = await ask()
     except asyncio.CancelledError:
-        if task is not None and task.cancelling():
+        if cancelled():
             raise
         raise ModelUnavailable("the model's own client cancelled the call; see what ended it") from None
-    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
+        if cancelled():
+            raise asyncio.CancelledError from error
+        if isinstance(error, Exception):
+            raise
         raise RuntimeError(f"the adapter raised {type(error).__name__}") from error
+    if cancelled():
+        raise asyncio.CancelledError
+    return found
 
 
 def figure(value: object) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -12,6 +11,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from hitherto.blocks import block
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.documents import ArchiveOrigin, Document, NewDocument, Passage
@@ -230,7 +230,7 @@ class ExportReader:
 class ExportStore(Part):
     """Exports. All methods raise what `Store` says."""
 
-    @asynccontextmanager
+    @block
     async def snapshot(self) -> AsyncGenerator[ExportReader]:
         """Everything that is kept, as it is now. Nobody waits for whoever reads it."""
 

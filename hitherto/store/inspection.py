@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection
 
+from hitherto.blocks import block
 from hitherto.store import errors, schema
 from hitherto.store.connections import silence
 from hitherto.store.sql import SQL
@@ -87,7 +87,7 @@ async def undigested(url: str, *, patience: float, tokens: int) -> int:
         return 0 if row is None else int(row[0])
 
 
-@asynccontextmanager
+@block
 async def _connected(url: str, patience: float) -> AsyncGenerator[AsyncConnection[Any]]:
     errors.checked_address(url)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -17,7 +17,7 @@ from hitherto.core.recall.vectors import Vectors
 from hitherto.engine.calls import CallContext, Calls
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.errors import InvalidModelAnswer, ModelUnavailable
-from hitherto.ports.models import Completion
+from hitherto.ports.models import Completion, Embeddings
 from hitherto.providers.scripted import Scripted, ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
@@ -73,6 +73,30 @@ async def test_indexing_goes_on(
         async with asyncio.timeout(PATIENCE):
             while (load := await index.backlog(kind().space)).waiting or load.unembedded:  # noqa: ASYNC110 (others do it)
                 await asyncio.sleep(0.05)
+
+
+class Stubborn(Local):
+    """Answers a cancellation with an error, or as if there had been none."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__()
+        self._error, self.called = error, asyncio.Event()
+
+    async def documents(self, texts: Sequence[str]) -> Embeddings:
+        self.called.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        if self._error is not None:
+            raise self._error
+        return await super().documents(texts)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("stopped"), None], ids=["error", "answer"])
+async def test_closing_does_not_wait_for_ever(store: Store, error: Exception | None) -> None:
+    embedder = Stubborn(error)
+    async with asyncio.timeout(PATIENCE), open_on(store, embedder=embedder) as memory:
+        await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+        await embedder.called.wait()
 
 
 async def test_a_digest_is_not_held_up(store: Store) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import sys
 import tracemalloc
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 
@@ -54,3 +57,26 @@ async def test_a_pipeline_ends_with_its_sync(store: Store, tmp_path: Path) -> No
     sent = [line.split("\t")[3] for line in trace.read_text().splitlines() if line.split("\t")[1] == "F"]
     assert sent.count("Sync") == 3
     assert "Flush" not in sent
+
+
+async def test_only_the_task_in_a_block_ends_it(store: Store) -> None:
+    """The Agents SDK's `run_sync` closes all async generators that a loop has seen begin, and the loop goes on."""
+    within, closed = asyncio.Event(), asyncio.Event()
+
+    async def use() -> tuple[object, ...] | None:
+        async with store.write(SCOPE, "c") as unit, unit._connection.transaction(), unit._connection.pipeline():
+            within.set()
+            await closed.wait()
+            return await (await unit._connection.execute("select 2")).fetchone()
+
+    begun: list[AsyncGenerator[object]] = []
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(firstiter=begun.append)
+    try:
+        using = asyncio.create_task(use())
+        await within.wait()
+    finally:
+        sys.set_asyncgen_hooks(firstiter=hooks.firstiter)
+    await asyncio.gather(*[one.aclose() for one in begun])
+    closed.set()
+    assert await using == (2,)

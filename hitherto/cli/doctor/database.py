@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hitherto.blocks import block
 from hitherto.cli.doctor.settings import Check, CheckState, failed, ok, skipped, warning
 from hitherto.core.digests.digest import Backlog, Needs
 from hitherto.core.recall.vectors import Space
@@ -209,7 +210,7 @@ async def _index(url: str, settings: Settings, space: Space | None) -> Check:
     return ok(name, f"{says}; processes that make digests see to it")
 
 
-@asynccontextmanager
+@block
 async def _store(url: str, settings: Settings) -> AsyncGenerator[Store]:
     """An open store of a schema that is up to date."""
     from hitherto.store.store import Store

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from io import BytesIO
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -30,6 +29,7 @@ from tenacity.wait import wait_base
 from yarl import URL
 
 from hitherto.addresses import http_parts, shown_address
+from hitherto.blocks import block
 from hitherto.core.scope import Scope
 from hitherto.errors import (
     HithertoError,
@@ -181,7 +181,7 @@ class Service:
         again = (isinstance(found, TooManyRequests) and whole) or (response.status in _AWAY and repeatable)
         raise _Again(found, _seconds(response)) if again else found
 
-    @asynccontextmanager
+    @block
     async def stream(self, path: str, **content: Any) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The parts of the answer to a GET, as they come."""
         try:
@@ -192,7 +192,7 @@ class Service:
         except ClientError as error:
             raise self._away() from error
 
-    @asynccontextmanager
+    @block
     async def _answer(
         self, method: str, path: str, *, params: Mapping[str, Any] | None = None, **content: Any
     ) -> AsyncGenerator[ClientResponse]:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, nullcontext, suppress
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -18,6 +18,7 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hitherto import logs
+from hitherto.blocks import block
 from hitherto.core.key import Right
 from hitherto.engine.memory import Memory
 from hitherto.errors import (
@@ -219,7 +220,7 @@ def _is_large(headers: Headers) -> bool:
     return "Transfer-Encoding" in headers or not length.isdecimal() or int(length) >= _LARGE
 
 
-@asynccontextmanager
+@block
 async def _while_client_stays(receive: Receive, answered: _SentAnswer, limit: asyncio.Timeout) -> AsyncGenerator[None]:
     """Ends the block as `limit` does if the client leaves before its answer begins. The body is there already."""
 

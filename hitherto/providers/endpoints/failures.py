@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hitherto.blocks import block
 from hitherto.errors import InvalidModelAnswer, ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.providers.endpoints.address import EndpointSettingNames, shown_url, usable_key
 from hitherto.providers.endpoints.response import LONGEST, TooLong, at, parsed
@@ -82,7 +83,7 @@ class Endpoint:
         self.url = shown_url(base_url, named)
         self.timeout = timeout
 
-    @asynccontextmanager
+    @block
     async def answering(self, seconds: float | None = None) -> AsyncGenerator[None]:
         """Turns what the SDK raises in the block into a ModelError, and ends the block after `seconds` (default: the
         timeout) with ModelUnavailable, even while the endpoint still sends."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any, LiteralString, TypeVar
 
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg_pool import PoolClosed, PoolTimeout
 
+from hitherto.blocks import block
 from hitherto.errors import StoreError
 from hitherto.store import errors, rows
 from hitherto.store.connections.pool import Connections
@@ -46,7 +46,7 @@ class Part:
         async with self._with_connection(fetch) as found:
             return found
 
-    @asynccontextmanager
+    @block
     async def _with_connection(
         self, get: Callable[[RowSecurityConnection], Awaitable[_T]], *, once: bool = False
     ) -> AsyncGenerator[_T]:

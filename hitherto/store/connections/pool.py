@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any, cast
 
 from psycopg import AsyncConnection, Error
@@ -14,6 +14,7 @@ from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
+from hitherto.blocks import block
 from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, InvalidInput
 from hitherto.limiter import FairLimiter
 from hitherto.logs import logger
@@ -151,7 +152,7 @@ class Connections:
             self._renewed_at = time.monotonic()
             self._renewing = self._background(self._pool.drain())
 
-    @asynccontextmanager
+    @block
     async def borrowed(self) -> AsyncGenerator[RowSecurityConnection]:
         """A connection until the end of the block. Raises DatabaseUnavailable if none is free in time, PoolTimeout if
         none can be made."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from typing import Any, LiteralString, Self, cast
 
 import psycopg
@@ -12,6 +11,7 @@ from psycopg.abc import PQGen
 from psycopg.generators import send
 from psycopg.rows import namedtuple_row, tuple_row
 
+from hitherto.blocks import block, unlisted
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.store import errors
 from hitherto.store.connections.silence import WatchedConnection, connect
@@ -92,14 +92,14 @@ class RowSecurityConnection(WatchedConnection):
     def pipeline(self):  # psycopg names its type privately
         if self._pipeline is None:
             self._pipeline = _Pipeline(self)
-        return super().pipeline()
+        return unlisted(super().pipeline())
 
-    @asynccontextmanager
+    @block
     async def transaction(
         self, savepoint_name: str | None = None, force_rollback: bool = False
     ) -> AsyncGenerator[AsyncTransaction]:
         outermost = not self._block
-        async with super().transaction(savepoint_name, force_rollback) as made:
+        async with unlisted(super().transaction(savepoint_name, force_rollback)) as made:
             self._block = True
             try:
                 yield made

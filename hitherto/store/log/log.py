@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +13,7 @@ from weakref import WeakValueDictionary
 from psycopg import AsyncConnection
 
 from hitherto.aside import aside
+from hitherto.blocks import block
 from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import (
@@ -56,7 +56,7 @@ class LogStore(Part):
         super().__init__(connections)
         self._gates = WeakValueDictionary[tuple[Scope, str], asyncio.Lock]()
 
-    @asynccontextmanager
+    @block
     async def write(
         self,
         scope: Scope,
