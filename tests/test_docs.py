@@ -204,8 +204,6 @@ def served(page: Path) -> Generator[str]:
             running.terminate()
 
 
-# The Agents SDK's `run_sync` says that it is over with a loop, on which the page goes on.
-@pytest.mark.filterwarnings("ignore:asynchronous generator .* was scheduled after:ResourceWarning")
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_the_python_of(page: Path, surroundings: None) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
