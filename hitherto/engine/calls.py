@@ -253,7 +253,7 @@ async def call_adapter(ask: Callable[[], Awaitable[_Found]]) -> _Found:
     """Run an adapter's call so that it neither ends the calling task nor keeps it from ending. A cancellation that is
     not ours becomes ModelUnavailable; whatever an adapter makes of ours, it is raised. A BaseException that is not an
     Exception, such as a panic in an extension module, becomes RuntimeError. KeyboardInterrupt, SystemExit and
-    GeneratorExit are raised as they are."""
+    GeneratorExit are raised as they are. The call is a task of its own: some clients cancel theirs to end a wait."""
     task = asyncio.current_task()
     before = task.cancelling() if task is not None else 0
 
@@ -261,7 +261,7 @@ async def call_adapter(ask: Callable[[], Awaitable[_Found]]) -> _Found:
         return task is not None and task.cancelling() > before
 
     try:
-        found = await ask()
+        found = await asyncio.create_task(_awaited(ask))
     except asyncio.CancelledError:
         if cancelled():
             raise
@@ -277,6 +277,10 @@ async def call_adapter(ask: Callable[[], Awaitable[_Found]]) -> _Found:
     if cancelled():
         raise asyncio.CancelledError
     return found
+
+
+async def _awaited(ask: Callable[[], Awaitable[_Found]]) -> _Found:
+    return await ask()
 
 
 def figure(value: object) -> int | None:

@@ -4,12 +4,13 @@ next request, the answer at the end."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, cast, get_args
 
 from pydantic import BaseModel
 
+from hitherto.blocks import series
 from hitherto.core.context.request import StreamedAnswer
 from hitherto.core.log.message import Call, Message, Payload, Role, Wire, check_item, plain_message
 from hitherto.core.policy.policy import Policy
@@ -165,7 +166,8 @@ class Turn:
             raise
         self._streaming, self._rest = None, ""
 
-    async def stream(self, events: AsyncIterable[Event]) -> AsyncIterator[Event]:
+    @series
+    async def stream(self, events: AsyncIterable[Event]) -> AsyncGenerator[Event]:
         """The events of a streamed answer as they come; at their end the answer is added, as by `add`. Raises what the
         events raise."""
         take = self._begin_stream()

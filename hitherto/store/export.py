@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from hitherto.blocks import block
+from hitherto.blocks import block, series
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.documents import ArchiveOrigin, Document, NewDocument, Passage
@@ -115,6 +115,7 @@ class ExportReader:
             )
         return record, latest
 
+    @series
     async def digests(self, scope: Scope, conversation: str) -> AsyncGenerator[Digest]:
         """Its digests, read in pages, as all that follows of it."""
         after, names = 0, rows.scope_values(scope, conversation)
@@ -124,6 +125,7 @@ class ExportReader:
             for one in found:
                 yield renumbered_digest(rows.digest_from(one), numbers)
 
+    @series
     async def archived(self, scope: Scope, conversation: str) -> AsyncGenerator[DocumentRecord]:
         """The documents that were archived from it."""
         after, names = 0, rows.scope_values(scope, conversation)
@@ -136,6 +138,7 @@ class ExportReader:
             for one in read:
                 yield renumbered_document(one, numbers)
 
+    @series
     async def receipts(self, scope: Scope, conversation: str) -> AsyncGenerator[ReceiptRecord]:
         """Its receipts."""
         start, key_hash, names = -1, "", rows.scope_values(scope, conversation)

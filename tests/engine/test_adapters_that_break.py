@@ -99,6 +99,27 @@ async def test_closing_does_not_wait_for_ever(store: Store, error: Exception | N
         await embedder.called.wait()
 
 
+class SelfCancelling(Local):
+    """Ends a wait by a cancellation of its own task, which it does not take back."""
+
+    async def documents(self, texts: Sequence[str]) -> Embeddings:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return await super().documents(texts)
+
+
+async def test_an_adapter_may_cancel_itself(store: Store) -> None:
+    embedder = SelfCancelling()
+    async with asyncio.timeout(PATIENCE), open_on(store, embedder=embedder) as memory:
+        await memory.conversation("c", scope=SCOPE).append(user("I play the cello"))
+        index = memory._services.store.index
+        while (load := await index.backlog(embedder.space)).waiting or load.unembedded:  # noqa: ASYNC110 (others do it)
+            await asyncio.sleep(0.05)
+
+
 async def test_a_digest_is_not_held_up(store: Store) -> None:
     """By a model that raised what is no Exception: it is a defect of the model's, as any other."""
 

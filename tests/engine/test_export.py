@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import re
+import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -78,6 +79,11 @@ def told(data: bytes) -> list[dict[str, Any]]:
             fact["id"], by = facts[fact["id"]], fact.get("superseded_by")
             fact["superseded_by"] = None if by is None else facts[by]
     return found
+
+
+async def streamed(text: str) -> AsyncIterator[dict[str, Any]]:
+    yield {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 async def fill(memory: Memory) -> None:
@@ -402,3 +408,21 @@ async def test_progress_is_told(memory: Memory, elsewhere: Memory) -> None:
     file.seek(0)
     await elsewhere.import_from(file, progress=told_of.append)
     assert told_of[-1].messages == 1_200
+
+
+async def test_no_event_loop_ends_it(memory: Memory, elsewhere: Memory) -> None:
+    """`loop.shutdown_asyncgens()`, which the Agents SDK's `run_sync` calls, closes each generator that the loop has
+    seen begin: an export would lack what comes after, without an error."""
+    begun, hooks, package = list[Any](), sys.get_asyncgen_hooks(), Path(hitherto.__file__).parent
+    sys.set_asyncgen_hooks(firstiter=begun.append)
+    try:
+        await fill(memory)
+        await imported(elsewhere, await exported(memory))
+        async with memory.conversation("c", scope=SCOPE).turn("Which?", budget=8_000) as turn:
+            async for _ in turn.stream(streamed("Tuna.")):
+                pass
+    finally:
+        sys.set_asyncgen_hooks(firstiter=hooks.firstiter)
+    files = [Path(one.ag_code.co_filename) for one in begun]
+    assert Path(__file__) in files, "the loop would have seen others"
+    assert [one for one in files if one.is_relative_to(package)] == []

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import UUID
 
+from hitherto.blocks import series
 from hitherto.core.digests.digest import Digest
 from hitherto.core.export import (
     VERSION,
@@ -119,6 +120,7 @@ def _report(done: Counter[str]) -> ExportReport:
     return ExportReport(**{name: done[name] for name in _COUNTED.values()})
 
 
+@series
 async def _records(services: Services, reader: ExportReader, whose: ExportScope) -> AsyncGenerator[Record]:
     """Every record but the last."""
     yield ExportHeader(
@@ -150,10 +152,11 @@ async def _records(services: Services, reader: ExportReader, whose: ExportScope)
         yield chosen
 
 
-def _pages(read: Callable[..., Awaitable[list[T]]], place: Callable[[T], K], after: K) -> AsyncGenerator[T]:
+def _pages(read: Callable[..., Awaitable[list[T]]], place: Callable[[T], K], after: K) -> AsyncIterator[T]:
     return in_pages(partial(read, limit=_PAGE), place, after)
 
 
+@series
 async def _settings(reader: ExportReader, whose: ExportScope) -> AsyncGenerator[Record]:
     """What is set for agents, subjects and users."""
     if whose.user is None:
@@ -166,6 +169,7 @@ async def _settings(reader: ExportReader, whose: ExportScope) -> AsyncGenerator[
             yield user
 
 
+@series
 async def _parts(reader: ExportReader, scope: Scope, conversation: str) -> AsyncGenerator[Record]:
     for read in (reader.digests, reader.archived, reader.receipts):
         async for part in read(scope, conversation):

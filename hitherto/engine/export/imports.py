@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NoReturn, Protocol
 
+from hitherto.blocks import series
 from hitherto.core.digests.digest import Digest
 from hitherto.core.export import (
     AgentRecord,
@@ -78,6 +79,7 @@ async def import_export(
     return await _Import(services, _records(file), progress, only=tenant).run()
 
 
+@series
 async def _records(file: Lines) -> AsyncGenerator[Record | InvalidExport]:
     """The records of a file; an error in the place of one that is none, which is the last."""
     while found := await asyncio.to_thread(_page, file):
@@ -107,7 +109,7 @@ class _Import:
     """One import. `record` is the next record, the one at `line`; None at the end of the file."""
 
     services: Services
-    records: AsyncGenerator[Record | InvalidExport]
+    records: AsyncIterator[Record | InvalidExport]
     progress: Callable[[ImportReport], None] | None
     only: str | None = None
     """The tenant whose export it must be."""
@@ -148,7 +150,6 @@ class _Import:
                 self._fail("something comes after the end of the export; import each export by itself")
             await self._link()
         finally:
-            await self.records.aclose()
             self.services.appended.set()
         return self.report
 
@@ -261,7 +262,8 @@ class _Import:
                 same = same and len(found) == len(batch) and all(map(_same, found, batch))
         return same
 
-    async def _messages(self, kept: KeptConversation) -> AsyncIterator[Sequence[Logged]]:
+    @series
+    async def _messages(self, kept: KeptConversation) -> AsyncGenerator[Sequence[Logged]]:
         """The messages of the conversation, which come next. Raises InvalidExport where they do not fit it."""
         head, name = kept.record.head, kept.record.conversation
         batch, seq, sums = list[Logged](), 0, Sums()
@@ -331,7 +333,8 @@ class _Import:
             new = await self.services.store.export.restore_run(self.tenant, record, events)
             self._count(runs=new, skipped=not new)
 
-    async def _events(self, run: Run, erased: Ranges) -> AsyncIterator[Sequence[RunEvent]]:
+    @series
+    async def _events(self, run: Run, erased: Ranges) -> AsyncGenerator[Sequence[RunEvent]]:
         """The events of a run, which come next; without what they quote if one of its messages is erased."""
         gone = run.has(erased)
         batch, count = list[RunEvent](), 0

@@ -7,12 +7,13 @@ import functools
 import inspect
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, Self, TypeVar, cast
 from urllib.parse import quote
 
 from hitherto import wire
+from hitherto.blocks import series
 from hitherto.core.log.message import Logged
 from hitherto.core.policy.presets import PolicyLike, policy_of
 from hitherto.core.scope import Scope, checked_name
@@ -224,7 +225,8 @@ def _report(done: Counter[str]) -> ExportReport:
     return ExportReport(**{name: done[name] for name in _COUNTED.values()})
 
 
-async def _lines(file: Lines, failures: list[Exception]) -> AsyncIterator[bytes]:
+@series
+async def _lines(file: Lines, failures: list[Exception]) -> AsyncGenerator[bytes]:
     """The lines of the file. What reading them raises is put into `failures` too: aiohttp makes it an error of its
     own."""
     try:
