@@ -142,8 +142,8 @@ def _beside(text: str, days: Sequence[NamedDays]) -> str:
 
 
 def asks(text: str) -> bool:
-    """Whether a text has a question mark, of any script."""
-    return _QUESTION_MARK.search(text) is not None
+    """Whether a text has a question mark, of any script, outside of addresses and paths."""
+    return _QUESTION_MARK.search(_ADDRESS.sub("", text)) is not None
 
 
 def topic(text: str, *, authors: Collection[int]) -> str:
@@ -181,6 +181,8 @@ _WORD = re.compile(r"(\w{1,64})(?:['’]s\b)?")
 # in a language that capitalizes other nouns too, as German does; a question with one of these words is English.
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w{1,63}(?:['’]s\b)?")
 _ENGLISH = re.compile(r"\b(?:the|what|when|where|which|who|whose|why|how|did|does)\b", re.IGNORECASE)
+# From its first slash to its last letter or digit. It matches at every slash, which keeps time linear.
+_ADDRESS = re.compile(r"/(?:[\w.~:/?#@!$&*+,;=%-]*[\w/=])?", re.ASCII)
 _QUESTION_MARK = re.compile("[?\uff1f\u061f\u055e\u1367]")
 _AUTHOR, _ROLE, _DAY = "\x01", "\x02", "\x03"  # never part of a term of text
 # "What did you recommend?", "the plan that you gave me", but not "can you tell me". English only: in other languages

@@ -189,10 +189,29 @@ def test_a_question_has_at_most_so_many_terms() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
-    ["a ", "a", "-a", "a'", "\u0300\u0316", "ك\u1ab0\u1ab5", "中", "🇩", "👍", "ﷺ", "a_", "é", "\ud800", "Ab ", " Ab's"],
+    [
+        "a ",
+        "a",
+        "-a",
+        "a'",
+        "\u0300\u0316",
+        "ك\u1ab0\u1ab5",
+        "中",
+        "🇩",
+        "👍",
+        "ﷺ",
+        "a_",
+        "é",
+        "\ud800",
+        "Ab ",
+        " Ab's",
+        "/",
+        "/??",
+    ],
 )
 def test_time_is_linear(unit: str) -> None:
     def work(text: str) -> None:
+        asks(text)
         question_terms(text)
         analyzed(text)
         topic(text, authors=())
@@ -202,7 +221,22 @@ def test_time_is_linear(unit: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("Really?", True), ("真的吗？", True), ("حقا؟", True), ("No.", False), ("", False)],
+    [
+        *(
+            ("Really?", True),
+            ("真的吗？", True),
+            ("حقا؟", True),
+            ("真的吗?我不知道", True),
+            ("No.", False),
+            ("", False),
+        ),
+        ("See https://x.example/a?b=c.", False),
+        ("GET /a/b?c&d?e returns 200", False),
+        ("[it](www.x.example/?12345)", False),
+        ("Is it https://x.example/a?b=c?", True),
+        ("Have you seen (https://x.example/a?)", True),
+        ('{"path":"/a/b","text":"Really?","more":1}', True),
+    ],
 )
 def test_asks(text: str, expected: bool) -> None:
     assert asks(text) is expected
