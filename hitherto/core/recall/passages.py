@@ -3,6 +3,7 @@ taken as a whole, what answers a question drowns in all else that it says."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ them, at most."""
 
 _FIFTIETH = CUT // LENGTH
 _READ = 20_000
+_VISIBLE = re.compile(r"\S")
 
 CharRange = tuple[int, int]
 """Where a passage starts and ends (exclusive) in its text, in characters."""
@@ -39,14 +41,14 @@ def passage_ranges(text: str) -> tuple[CharRange, ...]:
         if stop < end and cut and cut[-1].start > 0:  # it ends in the middle of something
             stop, cut = start + cut[-1].start, cut[:-1]
         found += [(start + one.start, start + one.start + len(one.text)) for one in cut]
-        if start == 0:
-            found[:1] = [(0, found[0][1] if found else 0)]
         before += max(stop - start, LENGTH)
         for one in _at_lines(text, stop, end, before):
             found.append(one)
             before += one[1] - one[0]
             if before >= MOST_CHARACTERS:
                 break
+        if start == 0:
+            found[:1] = [(0, found[0][1] if found else 0)]
         if before >= MOST_CHARACTERS:
             found[-1] = found[-1][0], len(text)
             break
@@ -54,9 +56,10 @@ def passage_ranges(text: str) -> tuple[CharRange, ...]:
 
 
 def _at_lines(text: str, start: int, end: int, before: int = 0) -> Iterator[CharRange]:
-    """The passages between `start` and `end`, behind so many characters, cut at the ends of lines, else at blanks. Much
-    faster than cutting at the best seams."""
-    while start < end:
+    """The passages between `start` and `end`, behind so many characters, cut at the ends of lines, else at blanks. None
+    begins with a blank. Much faster than cutting at the best seams."""
+    while (visible := _VISIBLE.search(text, start, end)) is not None:
+        start = visible.start()
         stop = min(end, start + max(LENGTH, before // _FIFTIETH))
         if stop < end:
             half = (start + stop) // 2
@@ -73,6 +76,7 @@ def narrowed(text: str, ranges: Sequence[CharRange], question: str) -> tuple[Cha
     found = [one for one in ranges if one[1] - one[0] <= LENGTH]
     if ranges and ranges[0] not in found:
         start, end = ranges[0]
+        start += len(text[start:end]) - len(text[start:end].lstrip())
         words = question_terms(question).words
         parts = _at_lines(text, start, min(end, start + _READ))
         found.insert(0, max(parts, key=lambda part: np.isin(words, analyzed(text[slice(*part)]).hashes).sum()))

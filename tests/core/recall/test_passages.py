@@ -20,6 +20,16 @@ def test_passages_are_all_of_the_text(text: str) -> None:
     assert all(end <= start and not text[end:start].strip() for end, start in gaps)
 
 
+@pytest.mark.parametrize("words", ["A word, ", "x" * 900 + " "])
+@pytest.mark.parametrize("blanks", [900, CUT, 3 * CUT])
+def test_blank_lines_are_no_passage(blanks: int, words: str) -> None:
+    text = "\n" * blanks + words * 2_000 + "\n" * blanks + words
+    ranges = passage_ranges(text)
+    assert ranges[0][0] == 0
+    assert all(text[start:end].strip() for start, end in ranges)
+    assert words[:6] in text[slice(*narrowed(text, ranges[:1], words)[0])]
+
+
 def test_a_short_text_is_one_passage() -> None:
     assert passage_ranges("") == ((0, 0),)
     assert passage_ranges("a\n\n" * (LENGTH // 3)) == ((0, LENGTH // 3 * 3),)
