@@ -218,14 +218,16 @@ def _pages(content: bytes) -> int:
 
 
 def _size(content: bytes) -> int:
-    """The size of a file; of an office file, which is a zip archive, with its texts unpacked."""
+    """The size of a file; of an office file, which is a zip archive, with its texts unpacked. Of one with more entries
+    than are read, the most that it can be."""
     size = len(content)
-    for entry in islice(_ENTRY.finditer(content), _MOST_ENTRIES) if content.startswith(b"PK\x03\x04") else ():
+    entries = _ENTRY.finditer(content) if content.startswith(b"PK\x03\x04") else iter(())
+    for entry in islice(entries, _MOST_ENTRIES):
         packed, unpacked, name = (int.from_bytes(field, "little") for field in entry.groups())
         if _IS_TEXT.fullmatch(content, entry.end(), entry.end() + min(name, _LONGEST_NAME)):
             packed = min(packed, len(content))
             size += max(0, min(unpacked, packed * _MOST_PACKED) - packed)
-    return size
+    return size if next(entries, None) is None else len(content) * _MOST_PACKED
 
 
 def _unpacked(content: bytes) -> Iterator[bytes]:

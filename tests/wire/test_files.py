@@ -116,6 +116,12 @@ def test_an_office_file_costs_by_the_size_of_its_text_before_it_was_packed() -> 
         assert tokens("openai.chat", file("openai.chat", content)) <= 3 * (PAGE + IMAGE) + REST
 
 
+def test_an_office_file_of_very_many_parts_costs_no_less_than_its_text() -> None:
+    pictures = {f"ppt/media/{number}.png": b"" for number in range(10_000)}
+    found = office({**pictures, "ppt/slides/slide1.xml": b"<a:t>So it goes.</a:t>" * 200_000})
+    assert tokens("openai.chat", file("openai.chat", found)) >= 400 * (PAGE + IMAGE)
+
+
 @pytest.mark.parametrize("to", WIRES)
 def test_a_pdf_that_is_cut_off_costs_what_can_still_be_counted(to: Wire) -> None:
     whole = packed_pdf(200)
