@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
 
+from hitherto.core.recall.stopwords import STOP_WORDS
+
 MOST_EXPRESSIONS = 8
 """Of a question, the first so many expressions that name days are read."""
 
@@ -99,7 +101,7 @@ def _named(question: str, today: date) -> Iterator[NamedDays]:
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_WEEKDAY = "|".join(_WEEKDAYS)
+_WEEKDAY = f"(?:{'|'.join(_WEEKDAYS)})"
 _COUNTS = ("a", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
              "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
@@ -116,44 +118,60 @@ _DAY = "(?:[0-9]{1,2}(?:st|nd|rd|th)?|" + "|".join(word.replace("-", "[- ]") for
 _YEAR = "[12][0-9]{3}"
 _TO = " ?(?:[-–]|to|until|(?(between)and|to)) ?(?:the )?"
 _AND = "(?:, ?(?:and |or )?| and | or )(?:the )?"
+_LEADING = "few further more most of only other own same such very"
 _NO_NOUN = (
-    r"(?=\W*$|[?!.;,:)]| (?:and|or|to|at|in|with|when|what|where|who|i|we|you|he|she|they|it)\b"
-    r"| (?:did|do|does|was|were|had|is)\b"
+    rf"(?=\W*$|[?!.;,:)]| [-–—(]| (?:{'|'.join(sorted(STOP_WORDS - {*_LEADING.split()}))}|last|next)\b"
     rf"| (?:of )?{_YEAR}\b)"
 )
-"""Behind a number that is a day: "on the 2nd floor" has none, nor has "on May 5, 3 people came"."""
-_IN = "in|during|of|since|until|throughout|last|this|past|early|late|mid"
+"""Behind a number that is a day: "on the 2nd floor" has none, nor has "on May 5, 3 people came". Of the stop words, a
+noun may follow those of `_LEADING`."""
+_DAY_BEHIND = (
+    rf"(?= (?:the )?(?:[0-9]{{1,2}}(?:st|nd|rd|th)\b|{_DAY}(?: ?(?:[-–]|to|until) ?(?:the )?{_DAY})?{_NO_NOUN}))"
+)
+_NO_VERB = r"(?-i:(?<!may)(?<!march))"
+_OF_VERBS = (
+    "again also be discuss do get have just let mention not now once recall remember remind say so talk tell then"
+)
+_NO_OTHER_VERB = rf"(?:{_NO_VERB}|(?! (?:{'|'.join(_OF_VERBS.split())})\b){_NO_NOUN})"
+"""Behind a month: "10 may be enough" and "this may help" have none."""
+_IN = "in|during|of|since|until|throughout"
+_IN_WHICH = "last|this|past|early|late|mid"
 _LAST = "last|past|previous"
 _PATTERNS = (
     r"(?P<iso>(?P<iso_year>[0-9]{4})[-/](?P<iso_month>[0-9]{2})(?:[-/](?P<iso_day>[0-9]{2}))?(?![\w/-]))",
     r"(?P<numbers>(?P<one>[0-9]{1,2})(?P<mark>[./]) ?(?P<two>[0-9]{1,2})"
     rf"(?:(?P=mark) ?(?P<number_year>{_YEAR}|[0-9]{{2}})(?![\w/]|\.[0-9])|\.(?![0-9])))",
     rf"(?P<day_first>(?(between)|(?P<days_before>(?:{_DAY}{_AND}){{1,5}})?)(?P<from_day>{_DAY})\.?"
-    rf"(?:{_TO}(?P<to_day>{_DAY})\.?)? (?:of )?(?P<day_month>{_MONTH})\b\.?"
+    rf"(?:{_TO}(?P<to_day>{_DAY})\.?)? (?P<of>of )?(?P<day_month>{_MONTH})\b{_NO_OTHER_VERB}\.?"
     rf"(?:,? (?:of )?(?P<day_year>{_YEAR})(?!\w))?)",
-    rf"(?P<month_first>(?P<first_month>{_MONTH})\b\.? (?:the )?(?P<first_from>{_DAY})(?!\w)"
+    rf"(?P<month_first>(?P<first_month>{_MONTH})\b(?:{_NO_VERB}|{_DAY_BEHIND})\.? (?:the )?(?P<first_from>{_DAY})(?!\w)"
     rf"(?:{_TO}(?P<first_to>{_DAY})(?!\w))?(?P<days_behind>(?:{_AND}{_DAY}(?!\w)){{1,5}}+{_NO_NOUN})?"
     rf"(?:,? (?:of )?(?P<first_year>{_YEAR})(?!\w))?)",
     rf"(?P<month_year>(?P<month_of_year>{_MONTH})\b\.?,? (?:of )?(?P<year_of_month>{_YEAR})(?!\w))",
-    rf"(?P<bare_month>(?:{_IN})[ -](?:early |late |mid[- ])?(?P<bare>{_MONTH})\b(?:,? (?P<bare_year>{_YEAR})(?!\w))?)",
+    rf"(?P<bare_month>(?:(?P<in>{_IN})|{_IN_WHICH})[ -](?:early |late |mid[- ])?(?P<bare>{_MONTH})\b"
+    rf"(?!{_DAY_BEHIND})(?(in)|{_NO_OTHER_VERB})(?:,? (?P<bare_year>{_YEAR})(?!\w))?)",
     r"(?P<near_day>today|tonight|this (?:morning|afternoon|evening)|(?:day before )?yesterday|last night)\b",
     rf"(?P<ago>(?P<ago_count>{_NUMBER}) (?P<ago_unit>day|week|month)s? (?:ago|earlier|back))\b",
     rf"(?P<span>(?:{_LAST}) (?P<span_count>{_NUMBER}) (?P<span_unit>day|week|month)s?)\b",
     rf"(?P<period>(?:(?P<which>{_LAST}|this) )?(?P<unit>week(?:end)?|month)(?(which)| before last))\b",
     # Only with digits: "on the first try" has no day.
-    r"(?P<bare_day>(?(weekday_before)|(?<=\bon the ))(?P<day_alone>[0-9]{1,2}(?:st|nd|rd|th))\b"
+    r"(?P<bare_day>(?(weekday_before)|(?<=\bon the ))(?P<days_alone>[0-9]{1,2}(?:st|nd|rd|th)\b"
+    rf"(?:{_AND}[0-9]{{1,2}}(?:st|nd|rd|th)\b){{0,5}}+)"
     rf"(?(weekday_before)(?! of\b)|{_NO_NOUN}))",
 )
 _EAST_ASIAN = (  # between letters, as there are no spaces
-    r"(?<![0-9０-９])(?P<east_asian>(?:(?P<east_year>[0-9０-９]{4})[年년] ?)?"
-    r"(?P<east_month>[0-9０-９]{1,2})[月월] ?(?P<east_day>[0-9０-９]{1,2})[日号號일])"
+    r"(?<![0-9０-９])(?P<east_asian>(?:(?P<east_year>[0-9０-９]{4})\s?[年년]\s?)?"
+    r"(?P<east_month>[0-9０-９]{1,2})\s?[月월]\s?(?P<east_day>[0-9０-９]{1,2})\s?[日号號일])"
 )
+_WEEKDAYS_BEHIND = rf"(?:{_AND}(?:on )?{_WEEKDAY}\b){{1,6}}"
 _EXPRESSION = re.compile(
     rf"{_EAST_ASIAN}|"
     r"(?<![\w.,/:-])\b(?P<between>between (?:the )?)?(?:"
-    rf"(?:(?:(?:{_LAST}|this|on|the) )?(?P<weekday_before>{_WEEKDAY}),? (?:of )?(?:the )?)?"
+    rf"(?:(?:(?:{_LAST}|this|on|the) )?(?P<weekday_before>{_WEEKDAY}(?:{_WEEKDAYS_BEHIND})?),? (?:of )?(?:the )?)?"
     rf"(?:{'|'.join(_PATTERNS)})(?:,? (?:on )?(?P<weekday_after>{_WEEKDAY})\b)?"
-    rf"|(?P<weekday>(?:(?P<latest>{_LAST}|this|on) )?(?P<named>{_WEEKDAY})(?(latest)| before last))\b)",
+    rf"|(?P<weekday>(?:(?P<latest>{_LAST}|this|on|from) )?{_WEEKDAY}\b"
+    rf"(?:(?P<to_weekday>{_TO}{_WEEKDAY}\b)|(?P<listed>{_WEEKDAYS_BEHIND}))?"
+    r"(?(latest)|(?(listed)|(?(to_weekday)(?(between)|(?!))| before last\b)))))",
     re.IGNORECASE,
 )
 
@@ -255,6 +273,8 @@ def _east_asian(parts: dict[str, str], today: date) -> _Choices:
 def _day_first(parts: dict[str, str], today: date) -> _Choices:
     first = _number(parts["from_day"])
     last = _number(parts.get("to_day", parts["from_day"]))
+    if "of" not in parts and not parts.get("to_day", parts["from_day"])[0].isdigit():
+        return  # "the second March concert"
     month, year = _number_of_month(parts["day_month"]), parts.get("day_year")
     yield from _days(today, month, first, last, year, listed=parts.get("days_before"))
 
@@ -283,17 +303,17 @@ def _near_day(parts: dict[str, str], today: date) -> _Choices:
 
 
 def _bare_day(parts: dict[str, str], today: date) -> _Choices:
-    """The latest such day, or that of one of the eleven months before."""
-    day = _number(parts["day_alone"])
-    for back in range(1 if day > today.day else 0, 12):
+    """The latest such days of a month, or those of one of the eleven months before."""
+    days = [_number(day) for day in re.findall(_DAY, parts["days_alone"])]
+    for back in range(1 if max(days) > today.day else 0, 12):
         with suppress(ValueError):  # 31 June
-            yield [_back(today, back, "month").replace(day=day).isoformat()]
+            yield [_back(today, back, "month").replace(day=day).isoformat() for day in days]
 
 
 def _of_weekday(days: list[str], parts: dict[str, str]) -> list[str]:
-    """Those of the days that are the weekday beside them; without such, all."""
-    beside = parts.get("weekday_before") or parts.get("weekday_after")
-    return [day for day in days if _WEEKDAYS[date.fromisoformat(day).weekday()] == beside] or days
+    """Those of the days that are a weekday beside them; without such, all."""
+    beside = parts.get("weekday_before") or parts.get("weekday_after") or ""
+    return [day for day in days if _WEEKDAYS[date.fromisoformat(day).weekday()] in beside] or days
 
 
 def _ago(parts: dict[str, str], today: date) -> _Choices:
@@ -328,13 +348,21 @@ def _period(parts: dict[str, str], today: date) -> _Choices:
 
 
 def _weekday(parts: dict[str, str], today: date) -> _Choices:
-    """The latest such day before today; "this Tuesday" may be today. "The Tuesday before last" is a week earlier."""
-    back = (today.weekday() - _WEEKDAYS.index(parts["named"])) % 7
-    if back == 0 and not parts["weekday"].startswith("this"):
-        back = 7
-    if "latest" not in parts:
-        back += 7
-    yield [(today - timedelta(back)).isoformat()]
+    """The latest such days before today; "this Tuesday" may be today. "The Tuesday before last" is a week earlier."""
+    end = today if parts["weekday"].startswith("this") else today - timedelta(1)
+    if parts["weekday"].endswith("before last"):
+        end -= timedelta(7)
+    named = [_WEEKDAYS.index(weekday) for weekday in re.findall(_WEEKDAY, parts["weekday"])]
+    if "to_weekday" in parts:
+        last = _latest(named[1], end)
+        yield _range(_latest(named[0], last), last)
+    else:
+        yield sorted(_latest(weekday, end).isoformat() for weekday in named)
+
+
+def _latest(weekday: int, day: date) -> date:
+    """The latest such weekday that is not after the day."""
+    return day - timedelta((day.weekday() - weekday) % 7)
 
 
 _READERS: dict[str, Callable[[dict[str, str], date], _Choices]] = {
