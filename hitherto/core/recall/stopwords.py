@@ -167,3 +167,57 @@ OF_OTHER_LETTERS = """
     हमारा हमारी हमारे ही हुआ हुई हुए हूँ है हैं हो होता होती होना
     """
 """Of Russian, Ukrainian, Greek, Arabic, Persian, Hebrew and Hindi together."""
+
+OF_QUESTIONS = {
+    "spanish": "hice hizo hicimos hiciste hacer hecho dije dijo dijimos dijiste dicho decir hablé hablamos pasó conté",
+    "portuguese": "fiz fez fizemos fizeste feito fazer disse dissemos disseste dizer falei falamos aconteceu contei",
+    "french": "faire faisais faisait fais dire dis disais disait dit parlé parler parlions passé raconté",
+    "german": """
+        gemacht machen machte machten getan tun tat taten gesagt sagen sagte sagten erzählt erzählte gesprochen geredet
+        erwähnt geschah geschehen passiert passierte los
+        """,
+    "turkish": "yaptım yaptı yaptık yaptın yapmıştım dedim dedi dedin söyledim söyledi konuştum konuştuk anlattım",
+    "italian": "fare faccio fatto feci fece detto dire dissi disse parlato parlare raccontato successo accaduto",
+    "indonesian": "melakukan lakukan kulakukan dilakukan katakan kukatakan bilang bicarakan terjadi",
+    "polish": "robiłem robiłam robił zrobiłem zrobiłam powiedziałem powiedziałam powiedział mówiłem mówiłam stało",
+    "dutch": "gedaan doen deed deden gezegd zeggen zei zeiden gesproken verteld vertelde gebeurd gebeurde",
+    "romanian": "făcut făcusem spus zis vorbit povestit întâmplat",
+    "swedish": "gjort gjorde göra sagt sa sade säga pratade berättade hände hänt",
+    "czech": "dělal dělala dělali udělal udělala řekl řekla říkal říkala mluvil mluvila stalo",
+    "hungarian": "csináltam csinált csináltunk csinálni mondtam mondott mondta mondtál beszéltünk történt",
+    "danish": "gjort gjorde gøre lavet lavede sagt sagde sige talte fortalte sket skete",
+    "finnish": "tein teki teit teimme tehnyt tehdä sanoin sanoi sanoit sanonut puhuin puhuimme kerroin tapahtui",
+    "norwegian": "gjort gjorde gjøre sagt sa si snakket fortalte skjedd skjedde",
+    "catalan": "fer fet feia dir dit deia parlar parlat passar passat explicat",
+    "lithuanian": "dariau darė darėme padariau sakiau sakė kalbėjome įvyko nutiko",
+    "estonian": "tegin tegi tegime teinud ütlesin ütles ütlesid rääkisin rääkisime juhtus",
+}
+"""What English has among its stop words: did, said, told. Questions to a memory have them, whatever they are about. No
+text tells its language by them."""
+
+OF_QUESTIONS_IN_OTHER_LETTERS = """
+    делал делала делали сделал сделала сказал сказала говорил говорила говорили рассказал рассказала произошло робив
+    робила зробив зробила сказав казав говорив сталося έκανα έκανε έκανες κάναμε είπα είπε είπες είπαμε συνέβη έγινε
+    فعلت فعل فعلنا قلت قال قلنا تحدثنا حدث حصل کردم کردی کردیم گفتم گفت گفتی گفتیم افتاد עשיתי עשית עשה עשינו אמרתי
+    אמרת אמר אמרנו דיברנו קרה किया किए की कहा बताया बोला
+    """
+
+_JAPANESE = """
+    何 なに なん 誰 だれ どこ いつ どう どの どれ どんな なぜ どうして くらい いくつ いくら 私 僕 俺 あなた
+    した して する しました します ました ます です でした だった っけ のか でしょう あった あり ある いた いる
+    言い 言った 話し 話した 教えて ください 覚えて こと について
+    """
+_OTHER_UNSPACED = """
+    什么 什麼 甚麼 怎么 怎麼 怎样 怎樣 为什么 為什麼 哪里 哪裡 哪儿 哪个 哪個 哪些 谁 誰 多少 吗 嗎 呢
+    的 了 我 你 他 她 们 們 过 過 做 说 說 告诉 告訴 记得 記得 发生 發生 是 在 有
+    무엇 무엇을 무엇이 뭐 뭘 뭐가 뭐를 무슨 언제 어디 어디서 어디에 어디에서 어디로 누구 누구와 누구한테 누가
+    왜 어떻게 어떤 얼마 얼마나 몇 나는 내가 제가 저는 우리 우리가 우리는 말했 얘기했 이야기했 나요 까요 에 에는 은 는
+    했 했나요 했어요 했습니까 했지 했니 했는지 하셨 하나요 있나요 있었나요 있어요 있었어요 인가요 였나요 이었나요 습니까
+    อะไร ที่ไหน เมื่อไหร่ เมื่อไร ใคร ทำไม อย่างไร ยังไง เท่าไหร่ เท่าไร ทำ ฉัน ผม เรา ของ ที่ ใน และ ได้ เป็น มี ไหม ครับ ค่ะ คะ บ้าง พูด บอก
+    """
+
+EMPTY_UNSPACED = (
+    rf"[はがをにでともへのか]{{0,2}}(?:{'|'.join(sorted(_JAPANESE.split(), key=len, reverse=True))})か?"
+    rf"|{'|'.join(sorted(_OTHER_UNSPACED.split(), key=len, reverse=True))}"
+)
+"""A pattern of both kinds in scripts without spaces, of Japanese ones with the particles beside them, and in Korean."""

@@ -64,7 +64,7 @@ class QuestionTerms:
     """Which of `words` stand in such expressions alone; None: there is no such expression."""
 
     beside_days: str = ""
-    """The question without such expressions."""
+    """The question without such expressions; empty if nothing but stop words is left."""
 
     telling: bool = True
     """Whether any of the words says what the question is about: none does in "thanks!" or in "yes, please", for
@@ -120,7 +120,9 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | 
     beside = _beside(text, days)
     others: set[str] = set()
     if days:
-        others.update(*(word.terms for word in islice(words_of(lower(beside), language, asked=True), 100 * most)))
+        left = list(islice(words_of(lower(beside), language, asked=True), 100 * most))
+        others.update(*(word.terms for word in left))
+        beside = "" if all(says_nothing(word, language) for word in left) else beside
     return QuestionTerms(
         words=_hashed(terms),
         begins=np.flatnonzero(np.diff([*terms.values()], prepend=-1)),

@@ -8,17 +8,25 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from hitherto.core.recall.folding import folded
+from hitherto.core.recall.folding import folded, lower
 from hitherto.core.recall.languages import ENGLISH, UNKNOWN, stem
-from hitherto.core.recall.stopwords import OF_LANGUAGES, OF_OTHER_LETTERS, STOP_WORDS
+from hitherto.core.recall.stopwords import (
+    EMPTY_UNSPACED,
+    OF_LANGUAGES,
+    OF_OTHER_LETTERS,
+    OF_QUESTIONS,
+    OF_QUESTIONS_IN_OTHER_LETTERS,
+    STOP_WORDS,
+)
 
 
 class Word(NamedTuple):
     """A word as it is written, but folded, and the terms by which it is found. The first term does not depend on the
-    language of the text."""
+    language of the text. `empty`: of a script without spaces, a piece of what is a stop word there."""
 
     text: str
     terms: tuple[str, ...]
+    empty: bool = False
 
 
 # Python's \w does not match vowel signs; without them a Hindi word falls apart into consonants.
@@ -38,6 +46,7 @@ _JOINT = r"'@#%&+=~/.,:?\-"
 _ASCII = re.compile(rf"\w+(?:[{_JOINT}]{{1,3}}\w+)*", re.ASCII)
 _ANY = re.compile(rf"[\w{_MARKS}]+(?:[{_JOINT}]{{1,3}}[\w{_MARKS}]+)*|[\U0001f1e6-\U0001f1ff]{{2}}|[{_SIGNS}]")
 _RUN = re.compile(f"[{_UNSPACED}]+")
+_EMPTY_UNSPACED = re.compile(lower(EMPTY_UNSPACED))
 _PART = re.compile(rf"[{_JOINT}_]+")
 _LONGEST = 128
 """The most characters of a term. A longer word is cut; of a longer joined token only the parts are terms, not the
@@ -70,12 +79,15 @@ def words_of(text: str, language: str = ENGLISH, *, asked: bool = False) -> Iter
 
 def _of_run(run: str, *, asked: bool) -> Iterator[Word]:
     """Every pair of neighboring characters; for a text, or a question's run of one character, also every character."""
+    empty = (
+        {place for found in _EMPTY_UNSPACED.finditer(run) for place in range(*found.span())} if asked else set[int]()
+    )
     if len(run) == 1 or not asked:
-        for character in run:
-            yield Word(character, (character,))
+        for place, character in enumerate(run):
+            yield Word(character, (character,), place in empty)
     for place in range(len(run) - 1):
         pair = run[place : place + 2]
-        yield Word(pair, (pair,))
+        yield Word(pair, (pair,), place in empty and place + 1 in empty)
 
 
 def _of_token(token: str, language: str) -> tuple[Word, ...]:
@@ -128,14 +140,20 @@ def _of_part(part: str, language: str) -> tuple[Word, ...]:
 def says_nothing(word: Word, language: str) -> bool:
     """Whether a word of a question in this language carries no meaning of its own."""
     empty = _empty(language)
-    if word.text in empty or (language in (ENGLISH, UNKNOWN) and word.terms[0] in _STOPS):
+    if word.empty or word.text in empty or (language in (ENGLISH, UNKNOWN) and word.terms[0] in _STOPS):
         return True
     return "'" in word.text and all(part in empty or len(part) < 2 for part in _PART.split(word.text))  # "qu'est"
 
 
 @cache
 def _empty(language: str) -> frozenset[str]:
-    return frozenset(folded(word) for word in (OF_OTHER_LETTERS + OF_LANGUAGES.get(language, "")).split())
+    words = (
+        OF_OTHER_LETTERS,
+        OF_QUESTIONS_IN_OTHER_LETTERS,
+        OF_LANGUAGES.get(language, ""),
+        OF_QUESTIONS.get(language, ""),
+    )
+    return frozenset(folded(word) for word in " ".join(words).split())
 
 
 _STOPS = frozenset(term for word in STOP_WORDS for one in words_of(word) for term in one.terms)

@@ -201,6 +201,31 @@ def test_any_text_on_any_day(question: str, today: date) -> None:
     question_terms(question, today=today)
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I do on 9 July?",
+        "7月9日に何をしましたか？",
+        "2026年7月9日は何がありましたか",
+        "7月9日我做了什么？",
+        "7월 9일에 무엇을 했나요?",
+        "Was habe ich am 9.7. gemacht?",
+        "¿Qué hice el 9/7/2026?",
+        "Qu'est-ce que je t'ai dit le 9.7. ?",
+        "Что я делал 9.7.2026?",
+    ],
+)
+def test_a_question_about_a_day_alone_looks_for_nothing_else(question: str) -> None:
+    asked = question_terms(question, today=TODAY)
+    assert asked.of_days is not None
+    assert asked.of_days.all()
+    assert asked.beside_days == ""
+    other = question_terms(f"{question} りんご Fahrrad", today=TODAY)
+    assert other.of_days is not None
+    assert not other.of_days.all()
+    assert "りんご" in other.beside_days
+
+
 def test_a_text_is_found_by_its_day_and_its_month() -> None:
     there = analyzed("Hello", day=date(2026, 7, 9)).hashes
     for question in ("on 9 July", "in July"):

@@ -49,6 +49,29 @@ async def test_a_day_is_found_among_sixty(store: Store, embedder: str) -> None:
             assert all(hit.scores.day > 0 for hit in found.hits if hit.start in (2 * day, 2 * day + 1))
 
 
+@pytest.mark.parametrize("embedder", ["none", "wordllama"])
+@pytest.mark.parametrize(
+    ("question", "others"),
+    [
+        ("What did I do on 9 July?", "What did I do?"),
+        ("7月9日に何をしましたか？", "何をしましたか"),
+        ("7月9日我做了什么？", "我做了什么"),
+        ("7월 9일에 무엇을 했나요?", "무엇을 했나요"),
+        ("Was habe ich am 9.7. gemacht?", "Was habe ich gemacht"),
+    ],
+)
+async def test_words_that_only_ask_do_not_stand_before_the_day(
+    store: Store, embedder: str, question: str, others: str
+) -> None:
+    async with open_on(store, worker=False, embedder=embedder) as memory:
+        chat = memory.conversation("diary", scope=SCOPE)
+        for day in range(20, 60):
+            at = FIRST + timedelta(days=day)
+            await chat.append(user("8." if day == 38 or day % 5 else others, at=at))
+        (hit,) = (await memory.recall(question, scope=SCOPE, limit=1, at=ASKED)).hits
+        assert hit.scores.day > 0
+
+
 @pytest.mark.parametrize("indexed", [True, False])
 async def test_a_context_asks_from_the_day_of_its_question(store: Store, indexed: bool) -> None:
     async with open_on(store, worker=indexed, embedder="none") as memory:
