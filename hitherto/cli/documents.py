@@ -17,7 +17,7 @@ from hitherto.cli import options
 from hitherto.cli.app import group
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import Target
-from hitherto.cli.recall import warn_of_missing
+from hitherto.cli.recall import search_indexed, warn_of_missing
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import cut, day, numbers, table_of, wide
 from hitherto.core.documents import (
@@ -190,8 +190,8 @@ def search(
     as_json: options.Json = False,
 ) -> None:
     """Search the user's documents: the passages that answer a question best."""
-    found = with_memory(
-        target.database,
+    found = search_indexed(
+        target,
         lambda memory: memory.recall(
             question, scope=target.scope, limit=limit, kinds={"passage"}, all_agents=True, doc_type=doc_type
         ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, time
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +22,7 @@ from hitherto.cli.terminal.tables import Column, cut, fitted, key_width, name_co
 from hitherto.core.log.time_zone import zone_named
 from hitherto.core.recall.filter import EntryKind
 from hitherto.engine.arguments import MOST
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
     from hitherto.core.scope import Scope
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 24
 _DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}")
+
+_INDEX_TIMEOUT = 30.0
+"""Seconds. On a database that is written to all the time, something always waits."""
+
+_LAGGING = {
+    "index": "index (not all is indexed yet, and only the newest of the rest was searched)",
+    "vectors": "vectors (not all is embedded yet, and the rest was searched by its words)",
+}
 
 _FAR = 0.25
 """The part of the best score below which a hit is not shown. No score of its own would do: a right answer to a question
@@ -69,8 +79,9 @@ def recall(
 ) -> None:
     """Search messages, digests, documents and facts for what answers a question.
 
-    What is not in the search index yet is indexed first. Days and times are in UTC, unless a time has a zone; the day
-    of --at is in the zone of the user, the agent or the setting time_zone, and messages are shown in theirs.
+    Where more waits to be indexed than a search looks at, it is indexed first, for at most 30 seconds. Days and times
+    are in UTC, unless a time has a zone; the day of --at is in the zone of the user, the agent or the setting
+    time_zone, and messages are shown in theirs.
     """
     scope = target.scope
     since, until = moment("--after", after, time.min), moment("--before", before, time.max)
@@ -95,7 +106,7 @@ def recall(
             await check_filter(memory, conversation, scope)
         return found
 
-    found = with_memory(target.database, search)
+    found = search_indexed(target, search)
     if as_json:
         names = {"tenant": scope.tenant, "user": scope.user, "agent": None if all_agents else scope.agent}
         output.print_json({"question": question, "scope": names, **found.to_json()})
@@ -127,10 +138,28 @@ def _near_the_best(hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in hits if hit.score >= _FAR * best]
 
 
+def search_indexed(target: Target, search: Callable[[Memory], Awaitable[RecallResult]]) -> RecallResult:
+    """What `search` finds. It writes nothing, unless not all of the index was there: then what waits is indexed first,
+    for at most `_INDEX_TIMEOUT`, where the database may be written to."""
+    found = with_memory(target.database, search)
+    if _LAGGING.keys().isdisjoint(found.missing):
+        return found
+
+    async def search_again(memory: Memory) -> RecallResult:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_INDEX_TIMEOUT):
+                await memory.wait_for_index(tenant=target.scope.tenant)
+        return await search(memory)
+
+    with suppress(StoreError):
+        return with_memory(target.database, search_again, read_only=False)
+    return found
+
+
 def warn_of_missing(found: RecallResult) -> None:
     """Warn of what a search had to do without."""
     if found.missing:
-        output.warn(f"searched without: {', '.join(found.missing)}")
+        output.warn(f"searched without: {', '.join(_LAGGING.get(one, one) for one in found.missing)}")
 
 
 def _nothing(question: str, found: RecallResult, scope: Scope, min_score: float) -> str:

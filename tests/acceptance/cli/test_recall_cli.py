@@ -10,6 +10,7 @@ import pytest
 
 import hitherto
 from hitherto import Scope, assistant, user
+from hitherto.store.store import Store
 from tests.acceptance.cli.commands import UNSAFE, Cli, Home, Ran
 
 SCOPE = Scope(tenant="local", user="me", agent="cli")
@@ -54,8 +55,32 @@ def test_what_no_worker_has_indexed_is_found(cli: Cli, home: Home) -> None:
     assert set(first["scores"]) >= {"lexical", "semantic", "fused"}
     assert first["scores"]["semantic"] is not None, "it was embedded, too, to be compared"
     with psycopg.connect(home.url) as connection:
-        row = connection.execute("select count(*) from hitherto.search_entry").fetchone()
+        row = connection.execute("select count(*) from hitherto.search_entry where tenant = 'local'").fetchone()
     assert row == (0,), "what only shows something writes nothing"
+
+
+async def test_where_very_much_waits_it_is_indexed_first(cli: Cli, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a process that died has a claim on the index, the newest is searched, and it is said that it is not all."""
+    async with hitherto.open(home.url, worker=False) as memory:
+        chat = memory.conversation("imported", scope=Scope(tenant="busy", user="me", agent="cli"))
+        await chat.append(user("The heron stands by the pond."), *(user(f"Note {number}.") for number in range(600)))
+    store = Store(home.url)
+    await store.open()
+    claim = await store.index.take(space=None, lease=timedelta(hours=1), limit=1, tenant="busy")
+    assert claim is not None
+    asked = ("recall", "Where does the heron stand?", "--tenant", "busy")
+    monkeypatch.setattr("hitherto.cli.recall._INDEX_TIMEOUT", 0.5)
+    ran = cli(*asked)
+    assert ran.code == 0
+    assert "not all is indexed yet, and only the newest of the rest was searched" in " ".join(ran.err.split())
+    assert "heron" not in ran.out
+    assert cli(*asked, "--json").json["missing"] == ["index"]
+    await store.index.release(claim)
+    await store.aclose()
+    monkeypatch.undo()
+    assert "index" in cli(*asked, "--json", HITHERTO_READ_ONLY="true").json["missing"]
+    first, *_ = hits(cli(*asked, "--json"))
+    assert first["start"] == 0
 
 
 def test_the_json_says_what_was_asked_of_whom(cli: Cli) -> None:
