@@ -40,7 +40,7 @@ def told(page: Expansion, skipped: int = 0) -> dict[int, str]:
     """What a page says of each message, without the indentation, and without "…" where a message is cut."""
     found: dict[int, str] = {}
     for line in OURS.split(page.text)[1:]:
-        if (match := re.match(r'- (\d+) (?:\w+|"(?:[^"\\]|\\.)*"): ', line)) is not None:
+        if (match := re.match(r'- (\d+) (?:\w+|(?:tool )?"(?:[^"\\]|\\.)*"): ', line)) is not None:
             first, *others = line[match.end() :].splitlines(keepends=True) or [""]
             assert all(one.startswith("  ") for one in others), line
             found[int(match[1])] = "".join([first, *(one[2:] for one in others)])
@@ -118,7 +118,7 @@ async def test_a_call_is_shown_with_its_arguments(opened: Opened) -> None:
         result = {"type": "function_call_output", "call_id": "call_1", "output": "A walrus."}
         await chat.append(user("Who lives in cage 7?"), call, result)
         page = await chat.expand((1, 2))
-        assert page.text.splitlines()[2:] == ['- 1 assistant: [calls look({"cage": 7})]', "- 2 tool: A walrus."]
+        assert page.text.splitlines()[2:] == ['- 1 assistant: [calls look({"cage": 7})]', '- 2 tool "look": A walrus.']
 
 
 async def test_a_dropped_range(opened: Opened) -> None:

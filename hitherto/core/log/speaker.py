@@ -21,8 +21,9 @@ def author_in(role: str | None, raw: str) -> str | None:
     return storable(name)[:LONGEST_NAME] if isinstance(name, str) and name and not name.isspace() else None
 
 
-def speaker_of(message: Message, tools: Iterable[str] = ()) -> str:
-    """With whom a message is shown; `tools` are those whose results it has."""
+def speaker_of(message: Message) -> str:
+    """With whom a message is shown; results with the names of their tools."""
+    tools = dict.fromkeys(message.tools) if message.answers else ()
     return speaker_label(message.role, author_in(message.role, message.raw), tools)
 
 

@@ -180,22 +180,20 @@ def _of_messages(
         start=first.seq,
         end=members[-1].seq,
         speaker=speaker_of(first.message),
-        parts=_parts(handle, texts, members),
+        parts=_parts(handle, texts),
         members=tuple(one.seq for one in members),
     )
 
 
-def _parts(handle: Handle, texts: Sequence[Logged], members: Sequence[Logged]) -> tuple[tuple[int, str], ...]:
+def _parts(handle: Handle, texts: Sequence[Logged]) -> tuple[tuple[int, str], ...]:
     """Where in a group's text another one begins to speak, and who: a result is its tool's, also where the tool ran at
     the provider and what it gave stands in the assistant's message."""
-    named = {call: tool for one in members for call, tool in zip(one.message.calls, one.message.tools, strict=False)}
     parts: list[tuple[int, str]] = []
     at = 0
     for one in texts:
-        tools = dict.fromkeys(named[call] for call in one.message.answers if call in named)
         hosts = one.message.role is Role.ASSISTANT
         voices = handle.services.voices(one.message) if hosts else [(_text_of(one), "")]
-        speaker = speaker_of(one.message, tools)
+        speaker = speaker_of(one.message)
         for words, tool in voices:
             who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker
             if not parts or parts[-1][1] != who:
