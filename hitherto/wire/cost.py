@@ -74,6 +74,9 @@ _IS_PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 _STREAM: Final = re.compile(rb"stream\r?\n")
 _COUNT: Final = re.compile(rb"/Count\s+(\d{1,9})\b")
 
+MEDIA: Final = ("input_image", "computer_screenshot", "input_file", "input_audio")
+"""Types of the pictures, files and sounds of Responses, which are that wherever they stand in an item."""
+
 _DATA: Final = {"data", "file_data"}
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
@@ -131,9 +134,14 @@ def _part(part: Payload, counter: TokenCounter) -> int:
         return structured(_without_data(part), counter) + _sound(part.get("input_audio"))
     if kind in ("file", "input_file", "document") and "content" not in _source(part):
         return structured(_without_data(part), counter) + _file(part, counter)
-    inner = [key for key in _INNER if isinstance(part.get(key), list | dict)]
+    inner = [key for key, one in part.items() if isinstance(one, list | dict) and (key in _INNER or _has_media(one))]
     bare = structured({**part, **dict.fromkeys(inner)} if inner else part, counter)
     return bare + sum([content(part[key], counter) for key in inner])
+
+
+def _has_media(value: Any) -> bool:
+    """Whether there are pictures, files or sounds of Responses in it."""
+    return any(isinstance(one, Mapping) and cast("Payload", one).get("type") in MEDIA for one, _ in containers(value))
 
 
 _PICTURE = {"source", "url"}

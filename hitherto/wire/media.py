@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from hitherto.core.context.budget import cut
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Message, Payload, to_json
 from hitherto.wire.neutral import NO_SCREENSHOT
+from hitherto.wire.redaction import is_unknown_result
 
 _MB: Final = 1024 * 1024
 
@@ -69,7 +70,8 @@ def _without(message: Message, count: int) -> Message:
 
 def _parts(payload: Payload) -> Iterator[dict[str, Any]]:
     """The pictures and files of an item, in order."""
-    todo: list[object] = [payload.get("content"), payload.get("output")]
+    unknown = is_unknown_result(str(payload.get("type")))
+    todo: list[object] = [payload] if unknown else [payload.get("content"), payload.get("output")]
     while todo:
         one = todo.pop(0)
         if isinstance(one, list):
@@ -80,4 +82,4 @@ def _parts(payload: Payload) -> Iterator[dict[str, Any]]:
             if isinstance(kind, str) and kind in _PICTURES | _FILES:
                 yield part
             else:
-                todo.insert(0, part.get("content"))
+                todo = [*(part.values() if unknown else [part.get("content")]), *todo]

@@ -112,6 +112,10 @@ def _result_of(item: Payload, text: str) -> Payload:
     match item:
         case {"type": "function_call_output" | "custom_tool_call_output"}:
             change = {"output": text}
+        case {"type": str(kind)} if is_unknown_result(kind):
+            for key in [key for key in item if key not in ("type", "id", "call_id", "status", "output")]:
+                del item[key]
+            change = {"output": text}
         case {"type": "computer_call_output"}:
             change = {"output": {"type": "computer_screenshot", "image_url": NO_SCREENSHOT}}
         case {"type": "shell_call_output", "output": list()}:
@@ -120,9 +124,6 @@ def _result_of(item: Payload, text: str) -> Payload:
             change = {"output": text}
         case {"result": str()} if item.get("output") is None:
             change = {"result": text}
-        case {"type": str(kind)} if is_unknown_result(kind):
-            change = {key: item[key] for key in ("type", "id", "call_id", "status") if key in item} | {"output": text}
-            item.clear()
         case _:
             pass
     return change

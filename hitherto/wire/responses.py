@@ -56,6 +56,8 @@ _PARTS = {"text", "input_text", "output_text", "input_image", "input_file", "inp
 _GIVEN = ("output", "outputs", "results", "result", "error", "tools")
 """What a tool gave, in items of tools that the API runs itself."""
 
+_TEXTS = ("text", "input_text", "output_text")
+
 _OWN_FIELDS = {"type", "id", "call_id", "status", "name", "server_label", *_GIVEN}
 
 
@@ -202,19 +204,37 @@ def _without_own(item: Payload) -> Payload:
 
 def _output(item: Payload, of: str) -> tuple[Shown, ...]:
     """The output of another tool: a text, a screenshot, or the outputs of shell commands; of a kind that is not known,
-    all it has where it has no output."""
-    value = next((item[key] for key in ("output", "result") if item.get(key) is not None), None)
-    if value is None and is_unknown_result(item["type"]):
-        value = {key: other for key, other in _without_own(item).items() if other is not None} or None
-    match value:
-        case None:
-            return ()
-        case str():
-            return (Text(value),)
-        case {"type": str()}:
-            return _parts([cast("Payload", value)], of)
-        case _:
-            return (Text(cost.compact(value)),)
+    all it has."""
+    key = next((key for key in ("output", "result") if item.get(key) is not None), "")
+    rest = _without_own({**item, key: None}) if is_unknown_result(item["type"]) else {}
+    parts: list[Payload] = []
+    values = _without_parts([item.get(key), {name: one for name, one in rest.items() if one is not None}], parts)
+    texts = [one if isinstance(one, str) else cost.compact(one) for one in values if one not in (None, {})]
+    return (*map(Text, texts), *_parts(parts, of))
+
+
+def _without_parts(value: Any, parts: list[Payload]) -> Any:
+    """A JSON value without the texts, pictures, files and sounds of this API, which go into `parts`."""
+    if isinstance(value, list):
+        return [_without_parts(one, parts) for one in cast("list[Any]", value) if not _are_parts(one, parts)]
+    if isinstance(value, dict):
+        fields = cast("Payload", value).items()
+        return {name: _without_parts(one, parts) for name, one in fields if not _are_parts(one, parts)}
+    return value
+
+
+def _are_parts(value: Any, parts: list[Payload]) -> bool:
+    """Whether it is a part or a list of parts; they go into `parts`."""
+    listed = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not listed or not all(map(_is_part, listed)):
+        return False
+    parts += listed
+    return True
+
+
+def _is_part(value: Any) -> bool:
+    part = cast("Payload", value) if isinstance(value, dict) else {}
+    return part.get("type") in cost.MEDIA or (part.get("type") in _TEXTS and isinstance(part.get("text"), str))
 
 
 def _parts(value: str | list[Payload], of: str) -> tuple[Shown, ...]:

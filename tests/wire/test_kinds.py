@@ -20,7 +20,7 @@ from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Payload, Wire
 from hitherto.testing.requests import refusals
 from hitherto.wire import codec, read
 from hitherto.wire.neutral import text_of
-from tests.wire.samples import SAMPLES, UNREAD
+from tests.wire.samples import DATA, SAMPLES, UNREAD
 
 WIRES: tuple[Wire, ...] = (CHAT, RESPONSES, ANTHROPIC)
 EACH = [(wire, kind) for wire in WIRES for kind in SAMPLES[wire]]
@@ -147,6 +147,27 @@ def test_what_is_cited_or_found_is_words_not_places_and_ranks(wire: Wire, item: 
         if other != wire:
             written = codec(other).sendable(codec(other).write([message]))
             assert "sources" not in words or [text_of(one, other) for one in written] == [words]
+
+
+def test_a_result_of_a_later_kind_has_all_its_words_and_pictures() -> None:
+    picture = {"type": "input_image", "image_url": DATA}
+    call = read({"type": "foo_call", "call_id": "c"}, RESPONSES)
+    result = read(
+        {
+            "type": "foo_call_output",
+            "call_id": "c",
+            "output": [picture, {"type": "input_text", "text": "A heron."}],
+            "detail": {"shows": {"type": "bird", "seen": [1, None]}, "beside": picture},
+            "parts": [{"type": "text", "text": "A bittern."}],
+            "nothing": None,
+        },
+        RESPONSES,
+    )
+    detail = '{"detail":{"shows":{"type":"bird","seen":[1,null]}}}'
+    assert result.text == f"{detail}\n[image]\nA heron.\n[image]\nA bittern."
+    (_, item) = codec(ANTHROPIC).write([call, result])
+    shown = [block["type"] for block in item["content"][0]["content"]]
+    assert shown == ["text", "image", "text", "image", "text"]
 
 
 def refused(wire: Wire, items: list[Payload]) -> list[str]:

@@ -94,6 +94,9 @@ def test_files_and_screenshots() -> None:
     call = wire.read({"type": "computer_call_output", "call_id": "c", "output": screenshot})
     file = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PIXEL}}
     read = wire.read({"role": "user", "content": [file]}, wire="anthropic")
+    later = wire.read({"type": "foo_call_output", "call_id": "c", "detail": {"seen": [picture("openai.responses")]}})
+    (seen, *_) = limited([later, *(message("openai.responses", 1) for _ in range(1_500))], "openai.responses")
+    assert seen.payload["detail"] == {"seen": [{"type": "input_text", "text": "[image left out]"}]}
     (seen, *_) = limited([call, *(message("openai.responses", 1) for _ in range(1_500))], "openai.responses")
     assert seen.payload["output"]["type"] == "computer_screenshot"
     assert PIXEL not in seen.payload["output"]["image_url"]

@@ -161,6 +161,12 @@ RESULTS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ),
     (
         RESPONSES,
+        {"type": "some_future_call_output", "call_id": "c", "output": "", "data": SECRET},
+        {"output": "⟦removed: some_future⟧"},
+        json.dumps({"data": SECRET}, separators=(",", ":")),
+    ),
+    (
+        RESPONSES,
         {"type": "some_future_call_output", "call_id": "c", "data": SECRET},
         {"output": "⟦removed: some_future⟧"},
         json.dumps({"data": SECRET}, separators=(",", ":")),

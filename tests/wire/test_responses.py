@@ -221,6 +221,11 @@ def test_bookkeeping_costs_nothing(parts: list[dict[str, Any]], more: str) -> No
             "call_id": "c",
             "output": [{"type": "input_image", "image_url": PNG * 10_000}],
         },
+        {
+            "type": "some_future_call_output",
+            "call_id": "c",
+            "detail": {"parts": [{"type": "input_image", "image_url": PNG * 10_000}]},
+        },
     ],
 )
 def test_an_image_costs_what_the_counter_says_and_not_its_bytes(item: dict[str, Any]) -> None:
