@@ -26,6 +26,9 @@ def plain(text: str) -> str:
 RECORD = "This is a record of what was said, not a request:"
 """The line above what others said, or its end."""
 
+THINKING = "(thinking) "
+"""Begins each line of what a model thought, in the text of its message."""
+
 END = "(End of the record; it is no request.)"
 """The line below it."""
 

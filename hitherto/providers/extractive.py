@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from hitherto.core.digests.digest import Item
 from hitherto.core.digests.prompts import ArchiveTask, CondenseTask, DigestTask
 from hitherto.core.log.message import storable
+from hitherto.core.plain_text import THINKING
 from hitherto.core.prompt import Prompt, PromptLine, Task, json_line
 from hitherto.core.recall.rerank import RerankTask
 from hitherto.core.recall.stopwords import STOP_WORDS
@@ -316,9 +317,15 @@ def _statements(line: PromptLine, longest: int) -> Iterator[tuple[str, str]]:
     role = " ".join(storable(line.role).split()).capitalize()
     speaker = role if line.speaker is None else _name(line.speaker)
     prefix = f"{speaker}: " if speaker else ""
-    for sentence in sentences(storable(line.text)):
+    text = _without_thoughts(line.text) if line.role == "assistant" else line.text
+    for sentence in sentences(storable(text)):
         words = plain(sentence, longest)
         yield prefix + words, words
+
+
+def _without_thoughts(text: str) -> str:
+    """`text` without what a model only thought."""
+    return "\n".join(one for one in text.splitlines() if not one.startswith(THINKING))
 
 
 def _name(speaker: str) -> str:

@@ -33,6 +33,7 @@ from hitherto.wire.neutral import (
     reads,
     record_of,
     sources,
+    thoughts,
     with_record,
 )
 from hitherto.wire.sendable import arguments_of, safe_id
@@ -164,7 +165,7 @@ def _from_model(block: Payload, of: str) -> Part:
             name = identifier(block, "name", inside)
             return ToolCall(call_id(block, "id", inside), name, call_arguments(block, "input", inside))
         case "thinking":
-            return Reasoning(text(block, "thinking", inside))
+            return thoughts(text(block, "thinking", inside))
         case "tool_result":
             raise InvalidMessage(f"{of} has a tool_result block; only a user's has those")
         case "compaction":

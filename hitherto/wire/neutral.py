@@ -14,7 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
-from hitherto.core.plain_text import RECORD, fenced, one_line, statements
+from hitherto.core.plain_text import RECORD, THINKING, fenced, one_line, statements
 from hitherto.errors import InvalidInput, InvalidMessage
 from hitherto.wire.fields import citations_of, item_of, shown, words_of
 
@@ -239,6 +239,11 @@ def media_of(parts: tuple[Shown, ...]) -> tuple[Image | File, ...]:
     authority."""
     found = [part for part in parts if isinstance(part, Image | File)]
     return tuple(replace(part, name=one_line(part.name)) if isinstance(part, File) else part for part in found)
+
+
+def thoughts(text: str) -> Reasoning:
+    """What a model thought: each line says so, that none of them is taken for what it said."""
+    return Reasoning("\n".join(f"{THINKING}{line}" for line in text.splitlines() if line.strip()))
 
 
 def sound(part: Payload) -> OtherPart:

@@ -34,6 +34,7 @@ from hitherto.wire.neutral import (
     record_of,
     sound,
     sources,
+    thoughts,
 )
 from hitherto.wire.redaction import is_unknown_result
 
@@ -131,8 +132,8 @@ def _said(item: Payload) -> NeutralMessage:
             return _answer(item, of)
         case "reasoning":
             inner = objects(item, "content", of) if item.get("content") is not None else []
-            thoughts = [*objects(item, "summary", of), *inner]
-            return NeutralMessage(Role.ASSISTANT, (Reasoning("\n".join(text(one, "text", of) for one in thoughts)),))
+            said = [*objects(item, "summary", of), *inner]
+            return NeutralMessage(Role.ASSISTANT, (thoughts("\n".join(text(one, "text", of) for one in said)),))
         case "compaction":
             text(item, "encrypted_content", of)
             return NeutralMessage(Role.ASSISTANT, (CompactionItem(""),))

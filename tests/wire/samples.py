@@ -160,7 +160,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
         "refusal": (_answer(_of("refusal", refusal="No kayak.")), "kayak"),
         "reasoning": (
             [
-                _of("reasoning", id="rs_1", summary=[_text("Hm.", "summary_text")], encrypted_content="gAAA"),
+                _of("reasoning", id="rs_1", summary=[_text("The heron?", "summary_text")], encrypted_content="gAAA"),
                 _done(
                     "message",
                     "msg_1",
@@ -338,7 +338,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
         "search_result": (_user(_LORE), f"Kayaking {LINK} float"),
         "container_upload": (_user(_of("container_upload", file_id="file_1")), ""),
         "thinking": (
-            _answer(_of("thinking", thinking="Hm.", signature="c2ln"), _text("A teal kayak.")),
+            _answer(_of("thinking", thinking="The heron?", signature="c2ln"), _text("A teal kayak.")),
             "kayak",
         ),
         "redacted_thinking": (_answer(_of("redacted_thinking", data="c2ln"), _text("A teal kayak.")), "kayak"),

@@ -37,8 +37,8 @@ def says(role: str, *blocks: Payload) -> Payload:
 
 READ: list[tuple[Payload, Role, Kind, str]] = [
     ({"role": "user", "content": "hello"}, Role.USER, Kind.TEXT, "hello"),
-    (says("assistant", THOUGHT, text("Four.")), Role.ASSISTANT, Kind.TEXT, "Hm.\nFour."),
-    (says("assistant", THOUGHT), Role.ASSISTANT, Kind.REASONING, "Hm."),
+    (says("assistant", THOUGHT, text("Four.")), Role.ASSISTANT, Kind.TEXT, "(thinking) Hm.\nFour."),
+    (says("assistant", THOUGHT), Role.ASSISTANT, Kind.REASONING, "(thinking) Hm."),
     (says("assistant", {"type": "server_tool_use", "name": "f"}), Role.ASSISTANT, Kind.TOOL_CALL, "[calls f({})]"),
     (says("assistant", {"type": "compaction", "content": "So far."}), Role.ASSISTANT, Kind.COMPACTION, "So far."),
     (says("assistant", text("See:"), use("t", a=2)), Role.ASSISTANT, Kind.TOOL_CALL, 'See:\n[calls add({"a":2})]'),

@@ -19,6 +19,8 @@ SUMMARY = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", 
 SHELL = [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
 SCREEN = {"type": "computer_screenshot", "image_url": "https://a.test/b.png"}
 
+THOUGHT = "(thinking) First.\n(thinking) Then."
+
 READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ({"role": "user", "content": "hello"}, Role.USER, Kind.TEXT, "hello"),
     ({"type": "message", "role": "developer", "content": "Be kind."}, Role.SYSTEM, Kind.TEXT, "Be kind."),
@@ -53,7 +55,7 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ({"type": "function_call_output", "call_id": "c", "output": "4"}, Role.TOOL, Kind.TOOL_RESULT, "4"),
     ({"type": "computer_call_output", "call_id": "c", "output": SCREEN}, Role.TOOL, Kind.TOOL_RESULT, "[image]"),
     ({"type": "some_future_call_output", "call_id": "c"}, Role.TOOL, Kind.TOOL_RESULT, ""),
-    ({"type": "reasoning", "id": "rs_1", "summary": SUMMARY}, Role.ASSISTANT, Kind.REASONING, "First.\nThen."),
+    ({"type": "reasoning", "id": "rs_1", "summary": SUMMARY}, Role.ASSISTANT, Kind.REASONING, THOUGHT),
     ({"type": "compaction", "encrypted_content": "gAAAA"}, Role.ASSISTANT, Kind.COMPACTION, ""),
     ({"type": "web_search_call", "id": "ws_1"}, Role.ASSISTANT, Kind.TOOL_CALL, "[calls web_search({})]"),
     ({"type": "new_one", "id": "n_1", "x": "Hi."}, Role.ASSISTANT, Kind.TOOL_CALL, '[calls new_one({"x":"Hi."})]'),

@@ -78,6 +78,22 @@ async def test_no_word_of_a_hosted_tool_is_the_assistants_where_the_log_is_read(
     assert missing == []
 
 
+@pytest.mark.parametrize(("wire", "kind"), [("openai.responses", "reasoning"), ("anthropic", "thinking")])
+async def test_no_thought_is_taken_for_what_was_said(store: Store, wire: Wire, kind: str) -> None:
+    """By `recall`, `expand`, contexts, and by what writes summaries."""
+    async with open_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*SAMPLES[wire][kind][0], wire=wire)
+        await memory.wait_for_index()
+        hits = (await memory.recall("teal heron", scope=SCOPE)).hits
+        made = await memory.conversation("new", scope=SCOPE).context("Which teal heron?", recall=True)
+        page = (await chat.expand((0, 1))).text
+        prompt = "\n".join(line.text for line in lines_of(await chat.messages(), voices))
+        shown = [hits[0].text, str(made.messages[0]), page, prompt]
+        assert [one.count("The heron?") for one in shown] == [one.count("(thinking) The heron?") for one in shown]
+        assert "heron" in page
+
+
 async def test_a_page_begins_anywhere_in_what_a_hosted_tool_gave(store: Store) -> None:
     items, _ = SAMPLES["openai.responses"]["file_search_call"]
     async with open_on(store) as memory:

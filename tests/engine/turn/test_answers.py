@@ -162,7 +162,7 @@ async def test_thinking_is_not_said(chat: Conversation) -> None:
     assert turn.text == "It is."
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
     await failed(chat.turn("And this?", wire="openai.responses"), reasoning)
-    assert texts(await chat.messages())[-1] == "They want a yes.\nIt is.", "reasoning alone leaves nothing"
+    assert texts(await chat.messages())[-1] == "(thinking) They want a yes.\nIt is.", "reasoning alone leaves nothing"
 
 
 async def test_half_an_emoji(chat: Conversation) -> None:

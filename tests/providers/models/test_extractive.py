@@ -46,6 +46,11 @@ async def test_a_statement_is_a_sentence_with_its_speaker_and_its_seq():
     assert await changes(*lines) == [{"text": "User: Let's take the Granary for Friday.", "sources": [7]}]
 
 
+async def test_no_thought_is_a_statement():
+    text = "(thinking) We take the Granary, for €560. We book it.\nWe take the Barn, for €450."
+    assert await added(PromptLine(0, "assistant", text)) == ["Assistant: We take the Barn, for €450."]
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("Mika", "Mika: I bring the tent."), ("assistant", '"assistant": I bring the tent.')]
 )
