@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
 from typing import Any, cast
 
 from hitherto.core.context.budget import TokenCounter
@@ -142,10 +143,21 @@ def _said(item: Payload) -> NeutralMessage:
         parts: tuple[Part, ...] = (Text(value),)
     else:
         read = _from_user if role == "user" else _from_model
-        both = [one for block in value for one in (read(block, of), sources(block.get("citations")))]
-        parts = tuple(one for one in both if one is not None)
+        runs = [[*run] for _, run in groupby(value, key=lambda block: block["type"] == "text")]
+        parts = tuple(part for run in runs for part in _cited([read(block, of) for block in run], run))
     name = item.get("name")
     return NeutralMessage(Role(role), parts, name if isinstance(name, str) else "")
+
+
+def _cited(says: Sequence[Part], blocks: Sequence[Payload]) -> Sequence[Part]:
+    """Texts that follow one another, or other blocks, with what they cite. An answer that cites comes as pieces of one
+    text (Anthropic, "Citations")."""
+    lists = [cast("list[object]", one) for block in blocks if isinstance(one := block.get("citations"), list)]
+    found = sources([*chain(*lists)])
+    if found is None:
+        return says
+    one_text = Text("".join(map(readable, says)))
+    return [*([one_text] if blocks[0]["type"] == "text" else says), found]
 
 
 def _from_user(block: Payload, of: str) -> Part:
@@ -183,9 +195,11 @@ def _further(block: Payload, kind: str, of: str) -> Part:
     """What only this API has in an answer."""
     match kind:
         case "server_tool_use" | "mcp_tool_use":
-            return Hosted(words_of(block.get("name")) or kind, cost.compact(block.get("input") or {}))
+            name = ".".join(filter(None, map(words_of, (block.get("server_name"), block.get("name")))))
+            return Hosted(name or kind, cost.compact(block.get("input") or {}))
         case _ if kind.endswith("_tool_result"):
-            return Hosted(kind.removesuffix("_tool_result"), None, words_of(block.get("content")))
+            failed = "[error] " if block.get("is_error") is True else ""
+            return Hosted(kind.removesuffix("_tool_result"), None, failed + words_of(block.get("content")))
         case _ if kind in _BOOKKEEPING:
             return Reasoning(f"[{kind}]")
         case _:

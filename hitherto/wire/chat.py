@@ -37,6 +37,7 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    in_order,
     media_of,
     readable,
     reads,
@@ -244,19 +245,22 @@ def _spoken(exchange: Exchange, after: list[Payload]) -> list[Payload]:
     spoken: list[Payload] = []
     joinable = False
     for message in exchange.speakers:
-        native = message.wire == CHAT
-        says = None if native else said(message)
-        if says is not None and (record := record_of(says)):
-            (after if any(map(_calls, spoken)) else spoken).append({"role": "user", "content": record})
+        if message.wire == CHAT:
+            spoken.append(message.payload)
             joinable = False
-        item = message.payload if says is None else _item(says)
-        if item is None:
             continue
-        if joinable and not native and item.get("content") is None:
-            spoken[-1]["tool_calls"] += item["tool_calls"]
-        else:
-            spoken.append(item)
-            joinable = not native and "tool_calls" in item
+        for says in in_order(said(message)):
+            if record := record_of(says):
+                (after if any(map(_calls, spoken)) else spoken).append({"role": "user", "content": record})
+                joinable = False
+            item = _item(says)
+            if item is None:
+                continue
+            if joinable and item.get("content") is None:
+                spoken[-1]["tool_calls"] += item["tool_calls"]
+            else:
+                spoken.append(item)
+                joinable = "tool_calls" in item
     answered = exchange.results or exchange.missing
     return [part for item in spoken for part in _parted(item)] if answered else spoken
 

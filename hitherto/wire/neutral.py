@@ -89,12 +89,13 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A tool that ran at the provider: what it was called with (None where that stands elsewhere), and what it gave.
-    Other formats get it as a record."""
+    """A tool that ran at the provider: what it was called with (None where that stands elsewhere), and what it gave; or
+    what is said of such a call (`verb`), by a user too. Other formats get it as a record."""
 
     name: str
     arguments: str | None
     output: str = ""
+    verb: str = "calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +167,8 @@ def readable(part: Part) -> str:
             return _named(part)
         case ToolCall(name=name, arguments=arguments):
             return f"[calls {name}({arguments})]"
-        case Hosted(name, arguments, output):
-            call = "" if arguments is None else f"[calls {name}({arguments})]"
+        case Hosted(name, arguments, output, verb):
+            call = "" if arguments is None else f"[{verb} {name}({arguments})]"
             return "\n".join(filter(None, (call, output)))
         case ToolResult(parts=parts):
             return "\n".join(line for line in map(readable, parts) if line)
@@ -214,14 +215,21 @@ def converted(message: Message) -> NeutralMessage:
     return replace(says, parts=(*says.parts[:spoken], Text(f"{name}: {words}"), *says.parts[spoken + 1 :]))
 
 
+def in_order(says: NeutralMessage) -> list[NeutralMessage]:
+    """The same as several, so that each record stands where its tool ran; what follows a call is not parted from it."""
+    called = next((at for at, part in enumerate(says.parts) if isinstance(part, ToolCall)), len(says.parts))
+    runs = [tuple(run) for _, run in groupby(says.parts[:called], key=lambda part: isinstance(part, Hosted))]
+    *before, last = runs or [()]
+    return [replace(says, parts=parts) for parts in (*before, last + says.parts[called:])]
+
+
 def record_of(says: NeutralMessage) -> str:
-    """What tools gave that ran at the provider, for formats without a place for it; "" where none did. Nobody can take
-    it for the user's words, or the assistant's."""
+    """What tools gave that ran at the provider, and what a user decided of one, for formats without a place for it; ""
+    where none did. Nobody can take it for words of the user or the assistant."""
     ran = [part for part in says.parts if isinstance(part, Hosted)]
     lines = [line for part in ran for line in statements(readable(part))]
-    return (
-        fenced(f"Tools of the assistant said this, not the user. {RECORD}", map("- {}".format, lines)) if lines else ""
-    )
+    lead = "The user decided this" if says.role is Role.USER else "Tools of the assistant said this, not the user"
+    return fenced(f"{lead}. {RECORD}", map("- {}".format, lines)) if lines else ""
 
 
 def with_record(says: NeutralMessage) -> NeutralMessage:
@@ -248,8 +256,9 @@ def thoughts(text: str) -> Reasoning:
 
 def sound(part: Payload) -> OtherPart:
     """A user's sound in a part of OpenAI's formats, and what was said in it, where that is known."""
-    own = part.get("input_audio")
-    return OtherPart("audio", words_of(part.get("transcript")), cast("Payload", own) if isinstance(own, dict) else None)
+    own = cast("Payload", inner) if isinstance(inner := part.get("input_audio"), dict) else {}
+    data = {key: own[key] for key in ("data", "format") if key in own}
+    return OtherPart("audio", words_of([part.get("transcript"), own.get("transcript")]), data or None)
 
 
 def sources(cited: object) -> OtherPart | None:

@@ -29,6 +29,7 @@ from hitherto.wire.neutral import (
     ToolCall,
     ToolResult,
     converted,
+    in_order,
     readable,
     reads,
     record_of,
@@ -42,8 +43,6 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM,
 
 _BOOKKEEPING = {
     "mcp_list_tools": Role.ASSISTANT,
-    "mcp_approval_request": Role.ASSISTANT,
-    "mcp_approval_response": Role.USER,
     "additional_tools": Role.SYSTEM,
     "configuration_update": Role.SYSTEM,
     "compaction_trigger": Role.SYSTEM,
@@ -51,13 +50,18 @@ _BOOKKEEPING = {
 }
 """Items that say nothing in a conversation."""
 
+_HOSTED = {"program", "tool_search_output", "mcp_approval_request"}
+"""Items of tools that the API runs itself, of which it may leave out the id, and whose type does not end in `_call`."""
+
 _PARTS = {"text", "input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "summary_text"}
 """Types that only parts of a message have."""
 
+_TEXTS = ("text", "input_text", "output_text")
+_OF_TEXTS = {"type", "text", "annotations", "logprobs"}
+"""Types of texts in a result, and what one has that is nothing but a text."""
+
 _GIVEN = ("output", "outputs", "results", "result", "error", "tools")
 """What a tool gave, in items of tools that the API runs itself."""
-
-_TEXTS = ("text", "input_text", "output_text")
 
 _OWN_FIELDS = {"type", "id", "call_id", "status", "name", "server_label", *_GIVEN}
 
@@ -166,6 +170,10 @@ def _answer(item: Payload, of: str) -> NeutralMessage:
 
 def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
     """A call or result of the API's other tools, which are known by the end of their type and by `call_id`."""
+    if kind == "mcp_approval_response":
+        verdict = "approves" if item.get("approve") is True else "denies"
+        decided = readable(OtherPart(f"{verdict} the call", words_of(item.get("reason"))))
+        return NeutralMessage(Role.USER, (Hosted("", None, decided),))
     if kind in _BOOKKEEPING:
         return NeutralMessage(_BOOKKEEPING[kind], (Reasoning(f"[{kind}]"),))
     # This one result names its call by `id`, though the call itself has a `call_id`.
@@ -177,7 +185,7 @@ def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
         name = kind.removesuffix("_call")
         call = ToolCall(identifier(item, "call_id", of), name, cost.compact(_without_own(item)))
         return NeutralMessage(Role.ASSISTANT, (call,))
-    named = kind.endswith("_call") or kind in ("program", "tool_search_output") or isinstance(item.get("id"), str)
+    named = kind.endswith("_call") or kind in _HOSTED or isinstance(item.get("id"), str)
     if "role" in item or kind in _PARTS or not named:
         raise InvalidMessage(
             f"a responses item has the unknown type {shown(kind)} and no id that the API gave it; known are message, "
@@ -188,14 +196,16 @@ def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
 
 def _hosted(item: Payload, kind: str) -> Hosted:
     """An item of a tool that the API ran itself, whether it is known or not."""
-    name = item.get("name")
+    name = ".".join(filter(None, map(words_of, (item.get("server_label"), item.get("name")))))
     given = {key: item[key] for key in _GIVEN if key in item}
     if kind == "image_generation_call" and given.get("result"):
         given["result"] = {"type": "image"}
     asked = {key: value for key, value in item.items() if key not in _OWN_FIELDS and value not in (None, "", [], {})}
     arguments = asked["arguments"] if isinstance(asked.get("arguments"), str) else cost.compact(asked)
     called = None if kind == "tool_search_output" else arguments
-    return Hosted(name if isinstance(name, str) and name else kind.removesuffix("_call"), called, words_of(given))
+    failed = "[error] " if given.get("error") else ""
+    verb = "asks to call" if kind == "mcp_approval_request" else "calls"
+    return Hosted(name or kind.removesuffix("_call"), called, failed + words_of(given), verb)
 
 
 def _without_own(item: Payload) -> Payload:
@@ -235,7 +245,8 @@ def _are_parts(value: Any, parts: list[Payload]) -> bool:
 
 def _is_part(value: Any) -> bool:
     part = cast("Payload", value) if isinstance(value, dict) else {}
-    return part.get("type") in cost.MEDIA or (part.get("type") in _TEXTS and isinstance(part.get("text"), str))
+    is_text = part.get("type") in _TEXTS and isinstance(part.get("text"), str) and part.keys() <= _OF_TEXTS
+    return is_text or part.get("type") in cost.MEDIA
 
 
 def _parts(value: str | list[Payload], of: str) -> tuple[Shown, ...]:
@@ -271,15 +282,14 @@ def _written(exchange: Exchange) -> list[Payload]:
     types: dict[str, str] = {}
     for message in exchange.speakers:
         if message.wire == RESPONSES:
-            written = [message.payload]
+            items.append(message.payload)
             types |= dict.fromkeys(message.calls, str(message.payload.get("type")))
-        else:
-            says = converted(message)
+            continue
+        for says in in_order(converted(message)):
             record = record_of(says)
             (after if types else items).extend([{"role": "user", "content": record}] if record else ())
-            written = _items(says)
+            items += (written := _items(says))
             types |= {item["call_id"]: item["type"] for item in written if "call_id" in item}
-        items += written
     for message in exchange.results:
         if message.wire == RESPONSES and not _of_function(item := message.payload, types):
             items.append(item)

@@ -283,15 +283,15 @@ SAMPLES: dict[str, dict[str, Sample]] = {
         ),
         "mcp_call": (
             [_of("mcp_call", id="mcp_1", server_label="boats", **_FUNCTION, output="a paddle")],
-            "rent kayak paddle",
+            "boats rent kayak paddle",
         ),
         "mcp_list_tools": ([_of("mcp_list_tools", id="mcpl_1", server_label="boats", tools=[])], ""),
         "mcp_approval_request": (
             [
                 _of("mcp_approval_request", id="mcpr_1", server_label="boats", **_FUNCTION),
-                _of("mcp_approval_response", approval_request_id="mcpr_1", approve=True),
+                _of("mcp_approval_response", approval_request_id="mcpr_1", approve=False, reason="Get a paddle."),
             ],
-            "",
+            "boats rent kayak denies paddle",
         ),
         "tool_search_call": (
             [
@@ -426,7 +426,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
                 _of("mcp_tool_result", tool_use_id="mcptoolu_1", is_error=False, content=[_text("a paddle")]),
                 _text("That is what I found."),
             ),
-            "rent kayak paddle",
+            "boats rent kayak paddle",
         ),
     },
 }

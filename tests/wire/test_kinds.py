@@ -149,6 +149,52 @@ def test_what_is_cited_or_found_is_words_not_places_and_ranks(wire: Wire, item: 
             assert "sources" not in words or [text_of(one, other) for one in written] == [words]
 
 
+CITES = {"type": "char_location", "document_index": 0, **PLACE}
+
+
+def test_an_answer_that_cites_is_one_text() -> None:
+    texts: list[Payload] = [
+        {"type": "text", "text": text} for text in ("It says that ", "grass is green", " and ", "wet.")
+    ]
+    texts[1]["citations"] = [{**CITES, "cited_text": "Green grass."}]
+    texts[3]["citations"] = [{**CITES, "cited_text": "Wet grass."}]
+    message = read({"role": "assistant", "content": texts}, ANTHROPIC)
+    said = "It says that grass is green and wet.\n[sources: Green grass. Wet grass.]"
+    assert message.text == said
+    for other in (CHAT, RESPONSES):
+        (item,) = codec(other).sendable(codec(other).write([message]))
+        assert text_of(item, other) == said
+
+
+def test_the_words_of_a_tool_stand_where_it_ran() -> None:
+    texts = [{"type": "text", "text": text} for text in ("I look.", "It sank.")]
+    ran: list[Payload] = [
+        {"type": "mcp_tool_use", "id": "m", "name": "rent", "server_name": "boats", "input": {}},
+        {
+            "type": "mcp_tool_result",
+            "tool_use_id": "m",
+            "is_error": True,
+            "content": [{"type": "text", "text": "Sunk."}],
+        },
+    ]
+    call: Payload = {"type": "tool_use", "id": "t", "name": "swim", "input": {}}
+    message = read({"role": "assistant", "content": [texts[0], *ran, texts[1], call]}, ANTHROPIC)
+    for other in (CHAT, RESPONSES):
+        first, record, *rest = codec(other).write([message], unanswered=["t"])
+        assert (first["content"], rest[0]["content"]) == ("I look.", "It sank.")
+        assert "- [calls boats.rent({})]\n- [error] Sunk.\n" in record["content"]
+        assert "swim" in str(rest)
+
+
+def test_what_was_said_in_a_sound_is_words() -> None:
+    sound = {"data": "AAAA", "format": "wav"}
+    part = {"type": "input_audio", "input_audio": {**sound, "transcript": "A heron."}}
+    message = read({"type": "message", "role": "user", "content": [part]}, RESPONSES)
+    assert message.text == "[audio: A heron.]"
+    assert codec(ANTHROPIC).write([message]) == [{"role": "user", "content": message.text}]
+    assert codec(CHAT).write([message])[0]["content"] == [{"type": "input_audio", "input_audio": sound}]
+
+
 def test_a_result_of_a_later_kind_has_all_its_words_and_pictures() -> None:
     picture = {"type": "input_image", "image_url": DATA}
     call = read({"type": "foo_call", "call_id": "c"}, RESPONSES)
@@ -159,11 +205,12 @@ def test_a_result_of_a_later_kind_has_all_its_words_and_pictures() -> None:
             "output": [picture, {"type": "input_text", "text": "A heron."}],
             "detail": {"shows": {"type": "bird", "seen": [1, None]}, "beside": picture},
             "parts": [{"type": "text", "text": "A bittern."}],
+            "note": {"type": "text", "text": "Two.", "by": "Ada"},
             "nothing": None,
         },
         RESPONSES,
     )
-    detail = '{"detail":{"shows":{"type":"bird","seen":[1,null]}}}'
+    detail = '{"detail":{"shows":{"type":"bird","seen":[1,null]}},"note":{"type":"text","text":"Two.","by":"Ada"}}'
     assert result.text == f"{detail}\n[image]\nA heron.\n[image]\nA bittern."
     (_, item) = codec(ANTHROPIC).write([call, result])
     shown = [block["type"] for block in item["content"][0]["content"]]

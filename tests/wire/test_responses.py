@@ -20,6 +20,8 @@ SHELL = [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 
 SCREEN = {"type": "computer_screenshot", "image_url": "https://a.test/b.png"}
 
 THOUGHT = "(thinking) First.\n(thinking) Then."
+ASKED = {"type": "mcp_approval_request", "id": "m", "server_label": "boats", "name": "rent", "arguments": "{}"}
+DECIDED = {"type": "mcp_approval_response", "approval_request_id": "m"}
 
 READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ({"role": "user", "content": "hello"}, Role.USER, Kind.TEXT, "hello"),
@@ -59,6 +61,15 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ({"type": "compaction", "encrypted_content": "gAAAA"}, Role.ASSISTANT, Kind.COMPACTION, ""),
     ({"type": "web_search_call", "id": "ws_1"}, Role.ASSISTANT, Kind.TOOL_CALL, "[calls web_search({})]"),
     ({"type": "new_one", "id": "n_1", "x": "Hi."}, Role.ASSISTANT, Kind.TOOL_CALL, '[calls new_one({"x":"Hi."})]'),
+    (ASKED, Role.ASSISTANT, Kind.TOOL_CALL, "[asks to call boats.rent({})]"),
+    ({**DECIDED, "approve": True}, Role.USER, Kind.TOOL_CALL, "[approves the call]"),
+    ({**DECIDED, "approve": False, "reason": "Dear."}, Role.USER, Kind.TOOL_CALL, "[denies the call: Dear.]"),
+    (
+        {**ASKED, "type": "mcp_call", "error": {"type": "http_error", "code": 503, "message": "Sunk."}},
+        Role.ASSISTANT,
+        Kind.TOOL_CALL,
+        "[calls boats.rent({})]\n[error] 503\nSunk.",
+    ),
     ({"type": "mcp_list_tools", "id": "m", "tools": []}, Role.ASSISTANT, Kind.REASONING, "[mcp_list_tools]"),
     ({"type": "message", "id": "msg_1", "role": "assistant", "content": []}, Role.ASSISTANT, Kind.TEXT, ""),
     ({"type": "function_call_output", "name": "clock", "output": "noon"}, Role.TOOL, Kind.TEXT, "noon"),

@@ -9,7 +9,7 @@ import pytest
 
 from hitherto import assistant, user
 from hitherto.core.digests.prompts import lines_of
-from hitherto.core.log.message import Wire
+from hitherto.core.log.message import Role, Wire
 from hitherto.store.store import Store
 from hitherto.wire.neutral import Hosted, said, voices
 from tests.conftest import SCOPE
@@ -42,7 +42,7 @@ async def test_every_kind_is_found_and_shown(store: Store, wire: Wire) -> None:
 @pytest.mark.parametrize(
     ("wire", "kind", "line"),
     [
-        ("openai.responses", "mcp_call", '- tool "rent": a paddle'),
+        ("openai.responses", "mcp_call", '- tool "boats.rent": a paddle'),
         ("anthropic", "web_search_tool_result", '- tool "web_search": Paddles'),
     ],
 )
@@ -68,7 +68,8 @@ async def test_no_word_of_a_hosted_tool_is_the_assistants_where_the_log_is_read(
             chat = memory.conversation(kind, scope=SCOPE)
             await chat.append(*items, wire=wire)
             logged = await chat.messages()
-            ran = [part for one in logged for part in said(one.message).parts if isinstance(part, Hosted)]
+            theirs = [said(one.message).parts for one in logged if one.message.role is Role.ASSISTANT]
+            ran = [part for parts in theirs for part in parts if isinstance(part, Hosted)]
             page = (await chat.expand((0, len(items)))).text
             lines = [(line.role, line.text) for line in lines_of(logged, voices)]
             for part in ran:
