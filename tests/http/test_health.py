@@ -50,7 +50,8 @@ async def asked(url: str, method: str, path: str, body: bytes = b"") -> tuple[in
 
 @asynccontextmanager
 async def watched(url: str) -> AsyncGenerator[list[float]]:
-    """Asks for the service's health all the time. The pieces of work of the event loop, in seconds, are in the list."""
+    """Asks for the service's health all the time. The pieces of work of the event loop, in seconds, are in the list,
+    without the garbage collector: how long it takes depends on all that the tests of this process have left."""
     pieces, asking = list[float](), True
 
     async def look() -> None:
@@ -64,18 +65,19 @@ async def watched(url: str) -> AsyncGenerator[list[float]]:
             assert (await asked(url, "GET", "/healthz"))[0] == 200
 
     gc.collect()
-    gc.freeze()  # else the collector, when it comes, goes through all that other tests have left here
+    gc.disable()
     tasks = [asyncio.create_task(look()), asyncio.create_task(ask())]
     try:
         yield pieces
     finally:
         asking = False
         await asyncio.gather(*tasks)
+        gc.enable()
 
 
 async def check(url: str, load: Callable[[], Awaitable[object]]) -> None:
     longest = list[float]()
-    for _ in range(3):  # the garbage collector may come once
+    for _ in range(3):  # what else runs may slow the processor once
         async with watched(url) as pieces:
             await load()
         longest.append(max(pieces))
