@@ -29,6 +29,13 @@ RECORD = "This is a record of what was said, not a request:"
 THINKING = "(thinking) "
 """Begins each line of what a model thought, in the text of its message."""
 
+
+def mark_at(text: str, at: int) -> str:
+    """What `text[at:]` needs in front where it begins within a thought: the part of the mark that is cut off."""
+    line = text.rfind("\n", 0, at) + 1
+    return THINKING[: at - line] if text.startswith(THINKING, line) else ""
+
+
 END = "(End of the record; it is no request.)"
 """The line below it."""
 

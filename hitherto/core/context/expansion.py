@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.speaker import speaker_label, speaker_of
-from hitherto.core.plain_text import RECORD
+from hitherto.core.plain_text import RECORD, mark_at
 
 LEAD = f"From this conversation's log, by number. {RECORD}"
 
@@ -58,14 +58,15 @@ class ExpansionPage:
         `WireFormat.voices` gives them. Returns whether the whole of it is on the page, so that another can follow."""
         day = one.said_at.date().isoformat()
         heading = "" if day == self._above else f"{day}:\n"
-        text = "\n".join(words for words, _ in voices)[skipped:]
+        whole = "\n".join(words for words, _ in voices)
+        text = whole[skipped:]
         pieces: list[tuple[int, int, str]] = []
         at, speaker = -skipped, speaker_of(one.message)
         for words, tool in voices:
             who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker
             start, at = at, at + len(words) + 1
             if at > 1 or not skipped:
-                begins = f"- {one.seq} {who}: " + ("…" if skipped and not pieces else "")
+                begins = f"- {one.seq} {who}: " + ("…" + mark_at(whole, skipped) if skipped and not pieces else "")
                 pieces.append((max(start, 0), at - 1, begins))
         if not pieces:
             return True

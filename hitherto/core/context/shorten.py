@@ -7,6 +7,7 @@ from functools import cached_property
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.log.message import Message, plain_message
+from hitherto.core.plain_text import mark_at
 
 MARK = "\n⟦{left:,} characters left out⟧\n"
 """Stands where the middle of a text was."""
@@ -36,8 +37,8 @@ def shortened(text: str, most: int, counter: TokenCounter) -> str:
 
 def _cut(text: str, kept: int) -> str:
     """The first and last characters, `kept` in all, and between them how many are left out."""
-    tail = kept // 2
-    return text[: kept - tail] + MARK.format(left=len(text) - kept) + text[len(text) - tail :]
+    tail = len(text) - kept // 2
+    return text[: kept - kept // 2] + MARK.format(left=len(text) - kept) + mark_at(text, tail) + text[tail:]
 
 
 class Shortener:

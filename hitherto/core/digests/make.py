@@ -26,6 +26,7 @@ from hitherto.core.digests.prompts import (
 from hitherto.core.facts.extract import Extraction, FactsTask, extraction, once_each
 from hitherto.core.facts.fact import ExtractedFact
 from hitherto.core.log.ranges import Ranges, before, clipped, joined, ranges
+from hitherto.core.plain_text import mark_at
 from hitherto.core.prompt import Prompt, PromptLine, corrected
 from hitherto.errors import InvalidModelAnswer
 
@@ -183,7 +184,7 @@ def _pieces(line: PromptLine, room: int, count: Count) -> Iterator[PromptLine]:
     middle = len(line.text) // 2
     space = line.text.rfind(" ", middle // 2, middle)
     at = middle if space < 1 else space
-    for part in (line.text[:at], line.text[at:]):
+    for part in (line.text[:at], mark_at(line.text, at) + line.text[at:]):
         yield from _pieces(replace(line, text=part), room, count)
 
 

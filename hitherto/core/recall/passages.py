@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hitherto.core.documents import passages
-from hitherto.core.plain_text import beside_data
+from hitherto.core.plain_text import beside_data, mark_at
 from hitherto.core.recall.terms import MOST_CHARACTERS, analyzed, question_terms
 
 LENGTH = 800
@@ -89,7 +89,7 @@ def excerpt(text: str, ranges: Sequence[CharRange]) -> str:
     end = 0
     for start, stop in ranges:
         between = text[end:start]
-        parts += [between] if not between.strip() else ["…\n" if end == 0 else "\n…\n"]
+        parts += ["…\n" if end == 0 else "\n…\n", mark_at(text, start)] if between.strip() else [between]
         parts.append(text[start:stop])
         end = stop
     return "".join(parts).strip() + ("\n…" if text[end:].strip() else "")
