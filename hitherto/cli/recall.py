@@ -88,7 +88,12 @@ def recall(
     if since is not None and until is not None and since > until:
         raise InvalidInput(f"--after is {after}, and --before {before} comes before it; change one of them")
 
+    near: list[Hit] = []
+    texts: list[str] = []
+
     async def search(memory: Memory) -> RecallResult:
+        from hitherto.integrations.conversation_tools import text_with_speakers  # not while commands are only listed
+
         found = await memory.recall(
             question,
             scope=scope,
@@ -104,6 +109,9 @@ def recall(
         )
         if conversation is not None and not found.hits:
             await check_filter(memory, conversation, scope)
+        near[:] = found.hits if min_score is not None else _near_the_best(found.hits)
+        if not as_json:
+            texts[:] = [await text_with_speakers(hit, (), memory, scope, all_agents=all_agents) for hit in near]
         return found
 
     found = search_indexed(target, search)
@@ -113,8 +121,7 @@ def recall(
         return
     warn_of_missing(found)
     if found.hits:
-        near = found.hits if min_score is not None else _near_the_best(found.hits)
-        output.show(_table(near, agents=all_agents))
+        output.show(_table(near, texts, agents=all_agents))
         if len(near) < len(found.hits):
             output.say(f"{len(found.hits) - len(near)} more score far below the best: --min-score 0 shows them.")
     else:
@@ -134,7 +141,7 @@ async def _asked(memory: Memory, at: str | None, scope: Scope) -> datetime | Non
 
 
 def _near_the_best(hits: Sequence[Hit]) -> list[Hit]:
-    best = max(hit.score for hit in hits)
+    best = max([hit.score for hit in hits], default=0.0)
     return [hit for hit in hits if hit.score >= _FAR * best]
 
 
@@ -171,10 +178,15 @@ def _nothing(question: str, found: RecallResult, scope: Scope, min_score: float)
     return f"Nothing{relevant} was found among {found.searched:,} entries in scope {scope}."
 
 
-def _table(hits: Sequence[Hit], *, agents: bool) -> Table:
+def _table(hits: Sequence[Hit], texts: Sequence[str], *, agents: bool) -> Table:
+    """`texts` are those of the hits; one with speakers in it begins with who speaks first."""
     more = wide()
     authors = [hit.author or hit.role or hit.kind.value for hit in hits]
-    texts = [hit.text if more else f"{author}: {hit.text}" for author, hit in zip(authors, hits, strict=True)]
+    if not more:
+        texts = [
+            f"{author}: {text}" if text == hit.text else text
+            for author, text, hit in zip(authors, texts, hits, strict=True)
+        ]
     shown = [cut(text) if hit.fact is None else Text(one_line(text)) for text, hit in zip(texts, hits, strict=True)]
     columns = [
         Column("", [str(rank) for rank in range(1, len(hits) + 1)], right=True),

@@ -16,6 +16,7 @@ from hitherto.core.context.request import WireFormat
 from hitherto.core.digests.digest import Needs
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Message, check_item
+from hitherto.core.log.speaker import Voice
 from hitherto.core.log.time_zone import zone_named
 from hitherto.core.policy.plan import Means
 from hitherto.core.policy.policy import Policy
@@ -137,6 +138,6 @@ class Services:
             )
         return found
 
-    def voices(self, message: Message) -> list[tuple[str, str]]:
+    def voices(self, message: Message) -> list[Voice]:
         """See `WireFormat.voices`."""
         return self.codec(message.wire).voices(message)

@@ -4,10 +4,14 @@ schemas in the format of OpenAI's function tools."""
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
+from hitherto import wire
+from hitherto.core.log.message import Role
+from hitherto.core.log.speaker import Voice, parts_of
 from hitherto.core.recall.filter import EntryKind
-from hitherto.core.recall.passages import LENGTH, excerpt
+from hitherto.core.recall.passages import LENGTH, CharRange, excerpt, excerpts
 from hitherto.core.scope import Scope
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.recall import Hit
@@ -85,7 +89,8 @@ class ConversationTools:
 
     async def search_conversation(self, query: str, limit: int = 5) -> dict[str, Any]:
         """The messages and digests that answer `query` best, as `hits`, the best first, under a `note` that says what
-        they are. Of a long text, `content` has the passages that match best. Raises InvalidInput."""
+        they are. Of a long text, `content` has the passages that match best; where several speak in a message, it says
+        who. Raises InvalidInput."""
         found = await self._memory.recall(
             asked(query),
             scope=self._chat.scope,
@@ -93,7 +98,8 @@ class ConversationTools:
             kinds={"message", "digest"},
             limit=limited(limit),
         )
-        return {"note": RECORD, "hits": [_listed(hit) for hit in found.hits]}
+        listed = [await _listed(hit, self._memory, self._chat.scope) for hit in found.hits]
+        return {"note": RECORD, "hits": listed}
 
     async def expand(self, start: int, end: int, character: int = 0) -> str:
         """Messages `start` to `end` (inclusive) word for word, without the first `character` characters of the first:
@@ -113,7 +119,22 @@ def conversation_tools(memory: Memory, scope: Scope, id: str) -> ConversationToo
     return ConversationTools(memory, scope, id)
 
 
-def _listed(hit: Hit) -> dict[str, Any]:
+async def text_with_speakers(
+    hit: Hit, ranges: Sequence[CharRange], memory: Memory, scope: Scope, *, all_agents: bool = False
+) -> str:
+    """These ranges (ascending; none: all) of a hit's text. Where another than its role speaks in it, such as a tool
+    that ran at the provider, each has a line of its own; further lines are indented by two blanks."""
+    voices: list[Voice] = []
+    if hit.kind is EntryKind.MESSAGE and hit.role in (Role.ASSISTANT, Role.TOOL):
+        found = await memory.around(hit, scope=scope, radius=0, all_agents=all_agents)
+        voices = [voice for one in found for voice in wire.codec(one.message.wire).voices(one.message)]
+    if all(voice.role == hit.role for voice in voices):
+        return excerpt(hit.text, ranges) if ranges else hit.text
+    parts = [(start, who) for start, who in parts_of(voices) if start <= len(hit.text)]
+    return "\n".join(f"{who}: " + "\n  ".join(text.splitlines()) for who, text in excerpts(hit.text, parts, ranges))
+
+
+async def _listed(hit: Hit, memory: Memory, scope: Scope) -> dict[str, Any]:
     # Passages further on than the hit's text reaches are not shown; `character` leads there.
     within = [one for one in hit.passages[:_PASSAGES] if one[0] < len(hit.text)] or [(0, LENGTH)]
     return {
@@ -125,5 +146,5 @@ def _listed(hit: Hit) -> dict[str, Any]:
         "role": hit.role,
         "author": hit.author,
         "score": round(hit.score, 4),
-        "content": excerpt(hit.text, sorted(within)),
+        "content": await text_with_speakers(hit, sorted(within), memory, scope),
     }

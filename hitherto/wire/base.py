@@ -9,6 +9,7 @@ from typing import Any, cast
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.request import WireFormat
 from hitherto.core.log.message import Call, Kind, Message, Payload
+from hitherto.core.log.speaker import Voice
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
 from hitherto.wire.media import within_limits
@@ -79,7 +80,7 @@ class BaseFormat:
     def spoken(self, message: Message) -> str:
         return spoken(message)
 
-    def voices(self, message: Message) -> list[tuple[str, str]]:
+    def voices(self, message: Message) -> list[Voice]:
         return voices(message)
 
     def takes_breakpoints(self, model: str | None) -> bool:

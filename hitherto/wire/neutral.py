@@ -14,6 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storable
+from hitherto.core.log.speaker import Voice, author_in
 from hitherto.core.plain_text import RECORD, THINKING, fenced, one_line, statements
 from hitherto.errors import InvalidInput, InvalidMessage
 from hitherto.wire.fields import citations_of, item_of, shown, words_of
@@ -187,19 +188,27 @@ def _named(part: Image | File | OtherPart) -> str:
     return f"[{label}: {said}]" if said else f"[{label}]"
 
 
-def voices(message: Message) -> list[tuple[str, str]]:
-    """The pieces of a message's text, a line after the other, with the name of the tool whose output each is; "" for
-    the speaker's own."""
-    if message.role is not Role.ASSISTANT or not message.text:
-        return [(message.text, "")]
-    lines: list[tuple[str, str]] = []
-    for part in said(message).parts:
-        if isinstance(part, Hosted):
-            lines += [(readable(replace(part, output="")), ""), (part.output, part.name)]
-        else:
-            lines.append((readable(part), ""))
-    pieces = groupby([line for line in lines if line[0]], key=itemgetter(1))
-    return [(storable("\n".join(words for words, _ in some)), tool) for tool, some in pieces]
+def voices(message: Message) -> list[Voice]:
+    """The pieces of a message's text, a line after the other, each of another speaker than the one before. A result is
+    its tool's, and what stands beside it is not."""
+    if not message.answers and message.role is not Role.ASSISTANT:
+        return [Voice(message.text, message.role, author_in(message.role, message.raw))]
+    says = said(message)
+    own = Voice("", says.role, author_in(says.role, message.raw))
+    tools = iter(message.tools)
+    lines: list[Voice] = []
+    for part in says.parts:
+        match part:
+            case Hosted(name, _, output) if name:
+                called = replace(part, output="")
+                lines += [own._replace(words=readable(called)), Voice(output, Role.TOOL, tool=name)]
+            case ToolResult():
+                lines.append(Voice(readable(part), Role.TOOL, tool=next(tools, "")))
+            case _:
+                lines.append(own._replace(words=readable(part)))
+    lines = [line for line in lines if line.words] or lines[:1] or [own]
+    pieces = groupby(lines, key=itemgetter(1, 2, 3))
+    return [Voice(storable("\n".join(line.words for line in some)), *who) for who, some in pieces]
 
 
 def converted(message: Message) -> NeutralMessage:

@@ -63,6 +63,36 @@ async def test_search_says_where_it_was_said(talk: Memory) -> None:
     json.dumps(found)
 
 
+async def test_search_says_who_says_what_in_a_message(memory: Memory) -> None:
+    searched = {
+        "type": "file_search_call",
+        "id": "fs_1",
+        "status": "completed",
+        "queries": ["q"],
+        "results": [{"file_id": "f", "filename": "a.pdf", "score": 1, "text": "Sold for nabimimeq."}],
+    }
+    weather = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}
+    fog = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Fog, harbor zabogurox." + " More fog." * 200}
+    chat = memory.conversation("said", scope=SCOPE)
+    await chat.append(user("Go."), searched, assistant("Fine."), wire="openai.responses")
+    await chat.append({"role": "assistant", "content": [weather]}, wire="anthropic")
+    await chat.append({"role": "user", "content": [fog, {"type": "text", "text": "user: My parrot?\ntool: No."}]})
+    tools = conversation_tools(memory, SCOPE, "said")
+    for query, role, content in (
+        (
+            "nabimimeq",
+            "assistant",
+            'assistant: [calls file_search({"queries":["q"]})]\ntool "file_search": a.pdf\n  Sold',
+        ),
+        ("zabogurox", "tool", 'tool "weather": Fog, harbor zabogurox. More'),
+        ("parrot", "tool", "user: user: My parrot?\n  tool: No."),
+        ("fine", "assistant", "Fine."),
+    ):
+        hit = (await tools.search_conversation(query))["hits"][0]
+        assert hit["role"] == role
+        assert content in hit["content"]
+
+
 async def test_nothing_of_anybody_else(talk: Memory) -> None:
     for scope, name in ((replace(SCOPE, user="u-18"), "pages"), (SCOPE, "another")):
         tools = conversation_tools(talk, scope, name)

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hitherto.core.log.message import Logged, Role
-from hitherto.core.log.speaker import speaker_label, speaker_of
+from hitherto.core.log.message import Logged
+from hitherto.core.log.speaker import Voice
 from hitherto.core.plain_text import RECORD, mark_at
 
 LEAD = f"From this conversation's log, by number. {RECORD}"
@@ -28,11 +28,11 @@ class Expansion:
     """Messages of a conversation word for word, oldest first, as many as fit a budget.
 
     `text` shows them to a model, as a record of what was said: a line for each, with its seq and who said it, under the
-    days on which they were said. What a tool gave that ran at the provider has a line of its own. Further lines of a
-    message are indented by two blanks, so that none of them can pass for a line of ours; "…" stands where a message is
-    cut. It is empty if nothing can be shown. `tokens` are its canonical tokens (o200k_base), `seqs` the messages in it,
-    ascending. `next` is what to expand next: the first and the last seq that are left, and how many characters of the
-    first are shown already; None if all was shown.
+    days on which they were said. Where several speak in a message, such as a tool that ran at the provider, each has a
+    line of its own. Further lines are indented by two blanks, so that none of them can pass for a line of ours; "…"
+    stands where a message is cut. It is empty if nothing can be shown. `tokens` are its canonical tokens (o200k_base),
+    `seqs` the messages in it, ascending. `next` is what to expand next: the first and the last seq that are left, and
+    how many characters of the first are shown already; None if all was shown.
     """
 
     text: str
@@ -53,20 +53,21 @@ class ExpansionPage:
         self._above = ""
         self._next: tuple[int, int, int] | None = None
 
-    def add(self, one: Logged, voices: Sequence[tuple[str, str]], skipped: int) -> bool:
+    def add(self, one: Logged, voices: Sequence[Voice], skipped: int) -> bool:
         """Put a message on the page as far as there is room, without its first `skipped` characters. `voices` are as
         `WireFormat.voices` gives them. Returns whether the whole of it is on the page, so that another can follow."""
         day = one.said_at.date().isoformat()
         heading = "" if day == self._above else f"{day}:\n"
-        whole = "\n".join(words for words, _ in voices)
+        whole = "\n".join(voice.words for voice in voices)
         text = whole[skipped:]
         pieces: list[tuple[int, int, str]] = []
-        at, speaker = -skipped, speaker_of(one.message)
-        for words, tool in voices:
-            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker
-            start, at = at, at + len(words) + 1
+        at = -skipped
+        for voice in voices:
+            start, at = at, at + len(voice.words) + 1
             if at > 1 or not skipped:
-                begins = f"- {one.seq} {who}: " + ("…" + mark_at(whole, skipped) if skipped and not pieces else "")
+                begins = f"- {one.seq} {voice.label}: " + (
+                    "…" + mark_at(whole, skipped) if skipped and not pieces else ""
+                )
                 pieces.append((max(start, 0), at - 1, begins))
         if not pieces:
             return True

@@ -13,7 +13,7 @@ from hitherto.core.log.message import Message, Role, plain_message
 from hitherto.core.plain_text import RECORD, escaped, fenced
 from hitherto.core.prompt import json_line
 from hitherto.core.recall.filter import EntryKind
-from hitherto.core.recall.passages import CharRange, excerpt
+from hitherto.core.recall.passages import CharRange, excerpts
 
 
 class RecallReason(StrEnum):
@@ -75,21 +75,8 @@ class RecalledPiece:
         """Its line: who said it, and the text or what is shown of it, whose further lines begin with ">" so that none
         of them can pass for a line of ours. A group has one for each that speaks in it."""
         what = _NOBODYS.get(self.kind, self.speaker)
-        parts = self.parts or ((0, what),)
-        ends = [*(start for start, _ in parts[1:]), len(self.text)]
-        shown = [(who, self._shown(start, end)) for (start, who), end in zip(parts, ends, strict=True)]
-        return "\n".join([f"- {who}: " + "\n> ".join(text.splitlines()) for who, text in shown if text is not None])
-
-    def _shown(self, start: int, end: int) -> str | None:
-        """What is shown of this part of the text; None where nothing of it is."""
-        text = self.text[start:end]
-        if self.characters:
-            within = [(max(one, start), min(stop, end)) for one, stop in self.characters]
-            ranges = [(one - start, stop - start) for one, stop in within if one < stop]
-            if not ranges:
-                return None
-            text = excerpt(text, ranges)
-        return escaped(text.strip())
+        shown = excerpts(self.text, self.parts or ((0, what),), self.characters)
+        return "\n".join([f"- {who}: " + "\n> ".join(escaped(text).splitlines()) for who, text in shown])
 
     def within(self, group: RecalledPiece) -> bool:
         """Whether it is a message by itself that the group has too."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.log.message import Call, Message, Payload, Role, plain_message, size_of
+from hitherto.core.log.speaker import Voice
 from hitherto.core.model_family import family_of
 
 
@@ -128,9 +129,8 @@ class WireFormat(Protocol):
         """Its words, without calls and reasoning."""
         ...
 
-    def voices(self, message: Message) -> list[tuple[str, str]]:
-        """The pieces of a message's text, between which is a line break, each with the name of the tool that gave it
-        where the tool ran at the provider, "" for its speaker's own."""
+    def voices(self, message: Message) -> list[Voice]:
+        """The pieces of a message's text, between which is a line break, with who says each."""
         ...
 
     def takes_breakpoints(self, model: str | None) -> bool:

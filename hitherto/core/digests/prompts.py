@@ -15,8 +15,8 @@ from hitherto.core.digests.digest import Item
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import OTHER, KnownFact
 from hitherto.core.ledger import Purpose
-from hitherto.core.log.message import Logged, Message, Role
-from hitherto.core.log.speaker import author_in
+from hitherto.core.log.message import Logged, Message
+from hitherto.core.log.speaker import Voice
 from hitherto.core.plain_text import without_data
 from hitherto.core.prompt import Prompt, PromptLine, Task, json_line, prompt_lines
 
@@ -116,17 +116,13 @@ class ArchiveTask(Task):
     plain_text: bool = False
 
 
-def lines_of(messages: Iterable[Logged], voices: Callable[[Message], Sequence[tuple[str, str]]]) -> list[PromptLine]:
-    """The messages as a prompt shows them. What a tool gave that ran at the provider is a line of its own: `voices` as
-    `WireFormat.voices`."""
-    found: list[PromptLine] = []
-    for one in messages:
-        role, day = one.message.role.value, one.said_at.date()
-        author = author_in(role, one.message.raw)
-        for words, tool in voices(one.message):
-            speaks = (Role.TOOL.value, None) if tool else (role, author)
-            found.append(PromptLine(one.seq, speaks[0], without_data(words), day, speaks[1]))
-    return found
+def lines_of(messages: Iterable[Logged], voices: Callable[[Message], Sequence[Voice]]) -> list[PromptLine]:
+    """The messages as a prompt shows them, with a line for each that speaks: `voices` as `WireFormat.voices`."""
+    return [
+        PromptLine(one.seq, voice.role.value, without_data(voice.words), one.said_at.date(), voice.author)
+        for one in messages
+        for voice in voices(one.message)
+    ]
 
 
 SPEAKERS = (

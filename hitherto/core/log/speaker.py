@@ -1,14 +1,41 @@
-"""The name of a message's speaker."""
+"""Who says what in a message."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from hitherto.core.log.message import Message, Role, storable
 from hitherto.core.plain_text import escaped
 from hitherto.core.prompt import json_line
 from hitherto.core.scope import LONGEST_NAME
+
+
+class Voice(NamedTuple):
+    """A piece of a message's text, and who says it: a role, with its `author` or the name of its `tool` if there is
+    one. What a tool gave is the tool's, also where it ran at the provider and stands in the assistant's message."""
+
+    words: str
+    role: Role
+    author: str | None = None
+    tool: str = ""
+
+    @property
+    def label(self) -> str:
+        """With whom it is shown."""
+        return speaker_label(self.role, self.author, [self.tool] if self.tool else ())
+
+
+def parts_of(voices: Iterable[Voice]) -> tuple[tuple[int, str], ...]:
+    """Where in the pieces, a line after the other, another one begins to speak, and who."""
+    parts: list[tuple[int, str]] = []
+    at = 0
+    for voice in voices:
+        if not parts or parts[-1][1] != voice.label:
+            parts.append((at, voice.label))
+        at += len(voice.words) + 1
+    return tuple(parts)
 
 
 def author_in(role: str | None, raw: str) -> str | None:

@@ -93,3 +93,16 @@ def excerpt(text: str, ranges: Sequence[CharRange]) -> str:
         parts.append(text[start:stop])
         end = stop
     return "".join(parts).strip() + ("\n…" if text[end:].strip() else "")
+
+
+def excerpts(text: str, parts: Sequence[tuple[int, str]], ranges: Sequence[CharRange]) -> list[tuple[str, str]]:
+    """These ranges (ascending; none: all) of a text, by who says them: `parts` are where one begins to speak, and who.
+    Of whom nothing is shown is left out."""
+    shown: list[tuple[str, str]] = []
+    for (start, who), end in zip(parts, [*(start for start, _ in parts[1:]), len(text)], strict=True):
+        part = text[start:end]
+        clipped = [(max(one, start), min(stop, end)) for one, stop in ranges]
+        within = [(one - start, stop - start) for one, stop in clipped if one < stop]
+        if within or not ranges:
+            shown.append((who, (excerpt(part, within) if ranges else part).strip()))
+    return shown

@@ -15,7 +15,7 @@ from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.log.ranges import Ranges, joined
-from hitherto.core.log.speaker import speaker_label, speaker_of
+from hitherto.core.log.speaker import Voice, parts_of, speaker_label, speaker_of
 from hitherto.core.plain_text import beside_data, without_data
 from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
@@ -98,7 +98,7 @@ async def recollection_of(
         if not whole:
             return None
         found = _of_messages(handle, whole, hit, why)
-        return _shown(handle, replace(found, passages=_passages_in(whole, hit, question)))
+        return _shown(handle, replace(found, passages=_passages_in(handle, whole, hit, question)))
     found = RecalledPiece(
         why=why,
         kind=hit.kind,
@@ -131,14 +131,14 @@ def _here(handle: Handle, one: RecalledPiece) -> bool:
     return (one.agent, one.conversation) == (handle.scope.agent, handle.id)
 
 
-def _passages_in(members: Sequence[Logged], hit: Hit, question: str) -> tuple[CharRange, ...]:
+def _passages_in(handle: Handle, members: Sequence[Logged], hit: Hit, question: str) -> tuple[CharRange, ...]:
     """The passages of a group's text: those of the hit, then those of the messages beside it."""
     mine: list[CharRange] = []
     others: list[CharRange] = []
     at = 0
     for one in _with_text(members):
         matching = one.seq == hit.start
-        text = _text_of(one)
+        text = "\n".join(voice.words for voice in _voices_of(handle, one))
         same = text == one.message.text
         known = matching and hit.passages and same
         ranges = narrowed(text, hit.passages, question) if known else passage_ranges(text)
@@ -151,10 +151,15 @@ def _with_text(members: Sequence[Logged]) -> list[Logged]:
     return [one for one in members if one.message.text.strip()]
 
 
-def _text_of(one: Logged) -> str:
-    """The text of a message; of a long result that is JSON, what later calls may name."""
-    text = one.message.text
-    json = bool(one.message.answers) and text.lstrip()[:1] in ("{", "[") and len(text) > _RESULT
+def _voices_of(handle: Handle, one: Logged) -> list[Voice]:
+    """The pieces of a message's text; of a long result that is JSON, what later calls may name."""
+    voices = handle.services.voices(one.message)
+    return [voice._replace(words=_result(voice)) for voice in voices] if one.message.answers else voices
+
+
+def _result(voice: Voice) -> str:
+    text = voice.words
+    json = voice.role is Role.TOOL and text.lstrip()[:1] in ("{", "[") and len(text) > _RESULT
     return key_values(without_data(text), _RESULT) if json else text
 
 
@@ -168,11 +173,11 @@ def _of_messages(
     handle: Handle, members: Sequence[Logged], of: Hit | RecalledEntry, why: RecallReason
 ) -> RecalledPiece:
     first = members[0]
-    texts = _with_text(members)
+    voices = [voice for one in _with_text(members) for voice in _voices_of(handle, one)]
     return RecalledPiece(
         why=why,
         kind=EntryKind.MESSAGE,
-        text="\n".join(map(_text_of, texts)),
+        text="\n".join(voice.words for voice in voices),
         said_at=first.said_at,
         score=of.score,
         conversation=of.conversation,
@@ -180,26 +185,9 @@ def _of_messages(
         start=first.seq,
         end=members[-1].seq,
         speaker=speaker_of(first.message),
-        parts=_parts(handle, texts),
+        parts=parts_of(voices),
         members=tuple(one.seq for one in members),
     )
-
-
-def _parts(handle: Handle, texts: Sequence[Logged]) -> tuple[tuple[int, str], ...]:
-    """Where in a group's text another one begins to speak, and who: a result is its tool's, also where the tool ran at
-    the provider and what it gave stands in the assistant's message."""
-    parts: list[tuple[int, str]] = []
-    at = 0
-    for one in texts:
-        hosts = one.message.role is Role.ASSISTANT
-        voices = handle.services.voices(one.message) if hosts else [(_text_of(one), "")]
-        speaker = speaker_of(one.message)
-        for words, tool in voices:
-            who = speaker_label(Role.TOOL, tools=[tool]) if tool else speaker
-            if not parts or parts[-1][1] != who:
-                parts.append((at, who))
-            at += len(words) + 1
-    return tuple(parts)
 
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:

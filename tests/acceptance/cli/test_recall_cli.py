@@ -34,6 +34,11 @@ async def cli(home: Home) -> Cli:
         await memory.conversation("names", scope=SCOPE).append(
             {"role": "user", "name": "Zoë", "content": "Pelicans are my favorite."}
         )
+        searched = [
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"title": "Walrus"}]},
+        ]
+        await memory.conversation("search", scope=SCOPE).append({"role": "assistant", "content": searched})
     return Cli(home.directory)
 
 
@@ -44,6 +49,11 @@ def hits(ran: Ran) -> list[dict[str, Any]]:
 
 def places(ran: Ran) -> list[tuple[str, str, int]]:
     return [(one["agent"], one["conversation"], one["start"]) for one in hits(ran)]
+
+
+def test_what_a_tool_gave_in_a_message_is_the_tools(cli: Cli) -> None:
+    shown = cli("recall", "walrus", COLUMNS="200").out
+    assert 'assistant: [calls web_search({"query":"x"})] tool "web_search": Walrus' in shown, shown
 
 
 def test_what_no_worker_has_indexed_is_found(cli: Cli, home: Home) -> None:
@@ -89,7 +99,7 @@ def test_the_json_says_what_was_asked_of_whom(cli: Cli) -> None:
     assert set(found) == {"question", "scope", "hits", "missing", "space", "searched"}
     assert found["question"] == "Where is the umbrella?"
     assert found["scope"] == {"tenant": "local", "user": "me", "agent": "cli"}
-    assert found["searched"] == 7
+    assert found["searched"] == 8
     assert found["missing"] == []
     assert found["space"].startswith("wordllama")
     said = cli("recall", "umbrella", "--conversation", "nowhere").failed(1)

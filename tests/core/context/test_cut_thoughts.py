@@ -11,7 +11,8 @@ import pytest
 from hitherto.core.context.expansion import ExpansionPage
 from hitherto.core.context.shorten import shortened
 from hitherto.core.digests.make import _pieces
-from hitherto.core.log.message import Logged, Sums
+from hitherto.core.log.message import Logged, Role, Sums
+from hitherto.core.log.speaker import Voice
 from hitherto.core.plain_text import mark_at
 from hitherto.core.prompt import PromptLine
 from hitherto.core.recall.passages import excerpt
@@ -30,7 +31,7 @@ def expanded(at: int) -> str:
     page = ExpansionPage(0, 1_000, COUNTER.count)
     said_at = datetime(2026, 7, 9, tzinfo=UTC)
     logged = Logged(seq=0, message=assistant(TEXT), tokens=0, sums=Sums(), rev=0, created_at=said_at)
-    page.add(logged, [(TEXT, "")], at)
+    page.add(logged, [Voice(TEXT, Role.ASSISTANT)], at)
     return page.finished().text.split("assistant: ")[-1].removeprefix("…").replace("\n  ", "\n")
 
 

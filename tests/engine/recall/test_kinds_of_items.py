@@ -79,6 +79,27 @@ async def test_no_word_of_a_hosted_tool_is_the_assistants_where_the_log_is_read(
     assert missing == []
 
 
+async def test_each_result_is_its_tools_and_what_stands_beside_it_the_users(store: Store) -> None:
+    """By `expand`, in contexts, and by what writes summaries."""
+    called = [{"type": "tool_use", "id": name, "name": name, "input": {}} for name in ("wind", "tide")]
+    gave: list[dict[str, Any]] = [
+        {"type": "tool_result", "tool_use_id": "wind", "content": "It is zabogurox."},
+        {"type": "tool_result", "tool_use_id": "tide", "content": "Low."},
+        {"type": "text", "text": "My parrot is green."},
+    ]
+    async with open_on(store) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("Go."), {"role": "assistant", "content": called}, {"role": "user", "content": gave})
+        await memory.wait_for_index()
+        page = (await chat.expand((2, 2))).text
+        made = await memory.conversation("new", scope=SCOPE).context("What of zabogurox?", recall=True)
+        prompt = [(line.role, line.text) for line in lines_of(await chat.messages(), voices)][-3:]
+        lines = ['tool "wind": It is zabogurox.', 'tool "tide": Low.', "user: My parrot is green."]
+        assert page.splitlines()[-3:] == [f"- 2 {line}" for line in lines]
+        assert set(made.messages[0]["content"].splitlines()).issuperset(f"- {line}" for line in lines)
+        assert prompt == [("tool", "It is zabogurox."), ("tool", "Low."), ("user", "My parrot is green.")]
+
+
 @pytest.mark.parametrize(("wire", "kind"), [("openai.responses", "reasoning"), ("anthropic", "thinking")])
 async def test_no_thought_is_taken_for_what_was_said(store: Store, wire: Wire, kind: str) -> None:
     """By `recall`, `expand`, contexts, and by what writes summaries."""
