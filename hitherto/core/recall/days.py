@@ -58,14 +58,16 @@ def named_days(question: str, today: date) -> tuple[NamedDays, ...]:
 
 
 def _joined(question: str, today: date) -> Iterator[NamedDays]:
-    """The expressions; two with "to" between them are one range, as are two with "and" after "between"."""
+    """The expressions; two with "to" between them are one range, in any written form, as are two with "and" after
+    "between"."""
     first: NamedDays | None = None
     for last in _named(question, today):
         if first is not None:
-            joint = question[first.end : last.start].lower().removesuffix("the ").strip(" ")
-            joins = joint in ("-", "–", "to", "until")
-            joins = joins or (joint == "and" and question[first.start : first.end].lower().startswith("between "))
-            if joins and (choices := tuple(_through(first, last))):
+            joint = question[first.end : last.start].lower()
+            between = question[first.start : first.end].lower().startswith("between ")
+            if (_JOINT.fullmatch(joint) or (between and joint.strip(" ") in ("and", "and the"))) and (
+                choices := tuple(_through(first, last))
+            ):
                 yield NamedDays(first.start, last.end, choices)
                 first = None
                 continue
@@ -116,7 +118,10 @@ _MONTH = (
 _NUMBER = "(?:[0-9]{1,3}|(?:a )?couple(?: of)?|(?:a )?few|an|" + "|".join(_COUNTS) + ")"
 _DAY = "(?:[0-9]{1,2}(?:st|nd|rd|th)?|" + "|".join(word.replace("-", "[- ]") for word in reversed(_ORDINALS)) + ")"
 _YEAR = "[12][0-9]{3}"
-_TO = " ?(?:[-–]|to|until|(?(between)and|to)) ?(?:the )?"
+_THROUGH = "(?:[-–—~～〜]|to|until|till|through|bis(?: zum)?|から|부터|到|至)"
+"""Between two days: they and those between them are meant."""
+_TO = f" ?(?:{_THROUGH}|(?(between)and|to)) ?(?:the )?"
+_JOINT = re.compile(f" ?{_THROUGH} ?(?:the )?")
 _AND = "(?:, ?(?:and |or )?| and | or )(?:the )?"
 _LEADING = "few further more most of only other own same such very"
 _NO_NOUN = (
@@ -125,9 +130,7 @@ _NO_NOUN = (
 )
 """Behind a number that is a day: "on the 2nd floor" has none, nor has "on May 5, 3 people came". Of the stop words, a
 noun may follow those of `_LEADING`."""
-_DAY_BEHIND = (
-    rf"(?= (?:the )?(?:[0-9]{{1,2}}(?:st|nd|rd|th)\b|{_DAY}(?: ?(?:[-–]|to|until) ?(?:the )?{_DAY})?{_NO_NOUN}))"
-)
+_DAY_BEHIND = rf"(?= (?:the )?(?:[0-9]{{1,2}}(?:st|nd|rd|th)\b|{_DAY}(?: ?{_THROUGH} ?(?:the )?{_DAY})?{_NO_NOUN}))"
 _NO_VERB = r"(?-i:(?<!may)(?<!march))"
 _OF_VERBS = (
     "again also be discuss do get have just let mention not now once recall remember remind say so talk tell then"
@@ -139,7 +142,8 @@ _IN_WHICH = "last|this|past|early|late|mid"
 _LAST = "last|past|previous"
 _PATTERNS = (
     r"(?P<iso>(?P<iso_year>[0-9]{4})[-/](?P<iso_month>[0-9]{2})(?:[-/](?P<iso_day>[0-9]{2}))?(?![\w/-]))",
-    r"(?P<numbers>(?P<one>[0-9]{1,2})(?P<mark>[./]) ?(?P<two>[0-9]{1,2})"
+    rf"(?P<numbers>(?:(?P<from_one>[0-9]{{1,2}})\. ?{_THROUGH} ?(?=[0-9]{{1,2}}\.))?"
+    r"(?P<one>[0-9]{1,2})(?P<mark>[./]) ?(?P<two>[0-9]{1,2})"
     rf"(?:(?P=mark) ?(?P<number_year>{_YEAR}|[0-9]{{2}})(?![\w/]|\.[0-9])|\.(?![0-9])))",
     rf"(?P<day_first>(?(between)|(?P<days_before>(?:{_DAY}{_AND}){{1,5}})?)(?P<from_day>{_DAY})\.?"
     rf"(?:{_TO}(?P<to_day>{_DAY})\.?)? (?P<of>of )?(?P<day_month>{_MONTH})\b{_NO_OTHER_VERB}\.?"
@@ -155,20 +159,25 @@ _PATTERNS = (
     rf"(?P<span>(?:{_LAST}) (?P<span_count>{_NUMBER}) (?P<span_unit>day|week|month)s?)\b",
     rf"(?P<period>(?:(?P<which>{_LAST}|this) )?(?P<unit>week(?:end)?|month)(?(which)| before last))\b",
     # Only with digits: "on the first try" has no day.
-    r"(?P<bare_day>(?(weekday_before)|(?<=\bon the ))(?P<days_alone>[0-9]{1,2}(?:st|nd|rd|th)\b"
-    rf"(?:{_AND}[0-9]{{1,2}}(?:st|nd|rd|th)\b){{0,5}}+)"
+    r"(?P<bare_day>(?(weekday_before)|(?(between)|(?:(?<=\bon the )|(?<=\bfrom the ))))"
+    r"(?P<days_alone>[0-9]{1,2}(?:st|nd|rd|th)\b"
+    rf"(?>{_TO}[0-9]{{1,2}}(?:st|nd|rd|th)\b|(?:{_AND}[0-9]{{1,2}}(?:st|nd|rd|th)\b){{0,5}}))"
     rf"(?(weekday_before)(?! of\b)|{_NO_NOUN}))",
 )
 _EAST_ASIAN = (  # between letters, as there are no spaces
     r"(?<![0-9０-９])(?P<east_asian>(?:(?P<east_year>[0-9０-９]{4})\s?[年년]\s?)?"
-    r"(?P<east_month>[0-9０-９]{1,2})\s?[月월]\s?(?P<east_day>[0-9０-９]{1,2})\s?[日号號일])"
+    r"(?P<east_month>[0-9０-９]{1,2})\s?[月월]\s?(?P<east_day>[0-9０-９]{1,2})\s?[日号號일]"
+    rf"(?:\s?(?P<east_joint>{_THROUGH}|[、・와과和と])\s?(?P<east_last>[0-9０-９]{{1,2}})\s?[日号號일](?![間间간]))?)"
 )
 _WEEKDAYS_BEHIND = rf"(?:{_AND}(?:on )?{_WEEKDAY}\b){{1,6}}"
+_OF_A_WEEK = rf"(?=,? (?:of )?(?:the )?(?:(?:{_LAST}|this|{_NUMBER}) )?weeks?\b)"
 _EXPRESSION = re.compile(
     rf"{_EAST_ASIAN}|"
-    r"(?<![\w.,/:-])\b(?P<between>between (?:the )?)?(?:"
-    rf"(?:(?:(?:{_LAST}|this|on|the) )?(?P<weekday_before>{_WEEKDAY}(?:{_WEEKDAYS_BEHIND})?),? (?:of )?(?:the )?)?"
-    rf"(?:{'|'.join(_PATTERNS)})(?:,? (?:on )?(?P<weekday_after>{_WEEKDAY})\b)?"
+    r"(?:(?<![\w.,/:-])|(?<=\.-))\b(?P<between>between (?:the )?)?(?:"
+    rf"(?:(?:(?:{_LAST}|this|on|the|from) )?(?P<weekday_before>{_WEEKDAY}"
+    rf"(?:{_TO}{_WEEKDAY}\b{_OF_A_WEEK}|{_WEEKDAYS_BEHIND})?),? (?:of )?(?:the )?)?"
+    rf"(?:{'|'.join(_PATTERNS)})(?:,? (?:on |from )?(?P<weekday_after>{_WEEKDAY}\b"
+    rf"(?(unit)(?:{_TO}{_WEEKDAY}\b|{_WEEKDAYS_BEHIND})?)))?"
     rf"|(?P<weekday>(?:(?P<latest>{_LAST}|this|on|from) )?{_WEEKDAY}\b"
     rf"(?:(?P<to_weekday>{_TO}{_WEEKDAY}\b)|(?P<listed>{_WEEKDAYS_BEHIND}))?"
     r"(?(latest)|(?(listed)|(?(to_weekday)(?(between)|(?!))| before last\b)))))",
@@ -257,7 +266,7 @@ def _numbers(parts: dict[str, str], today: date) -> _Choices:
     if parts["mark"] == "." or two > 12:
         one, two = (one, two) if parts["mark"] == "." else (two, one)
         if two <= 12:
-            yield from _days(today, two, one, one, year)
+            yield from _days(today, two, int(parts.get("from_one", one)), one, year)
         return
     found = [*_days(today, two, one, one, year)]
     if one <= 12:
@@ -267,7 +276,9 @@ def _numbers(parts: dict[str, str], today: date) -> _Choices:
 
 def _east_asian(parts: dict[str, str], today: date) -> _Choices:
     month, day = int(parts["east_month"]), int(parts["east_day"])
-    yield from _days(today, month, day, day, parts.get("east_year"))
+    last = max(day, int(parts.get("east_last", day)))
+    through = last if re.fullmatch(_THROUGH, parts.get("east_joint", "")) else day
+    yield from _days(today, month, day, through, parts.get("east_year"), listed=str(last))
 
 
 def _day_first(parts: dict[str, str], today: date) -> _Choices:
@@ -305,6 +316,8 @@ def _near_day(parts: dict[str, str], today: date) -> _Choices:
 def _bare_day(parts: dict[str, str], today: date) -> _Choices:
     """The latest such days of a month, or those of one of the eleven months before."""
     days = [_number(day) for day in re.findall(_DAY, parts["days_alone"])]
+    if _is_range(parts["days_alone"], parts):
+        days = [*range(days[0], days[-1] + 1)]
     for back in range(1 if max(days) > today.day else 0, 12):
         with suppress(ValueError):  # 31 June
             yield [_back(today, back, "month").replace(day=day).isoformat() for day in days]
@@ -313,7 +326,15 @@ def _bare_day(parts: dict[str, str], today: date) -> _Choices:
 def _of_weekday(days: list[str], parts: dict[str, str]) -> list[str]:
     """Those of the days that are a weekday beside them; without such, all."""
     beside = parts.get("weekday_before") or parts.get("weekday_after") or ""
-    return [day for day in days if _WEEKDAYS[date.fromisoformat(day).weekday()] in beside] or days
+    named = [_WEEKDAYS.index(weekday) for weekday in re.findall(_WEEKDAY, beside)]
+    if len(named) == 2 and _is_range(beside, parts):
+        named = [(named[0] + more) % 7 for more in range((named[1] - named[0]) % 7 + 1)]
+    return [day for day in days if date.fromisoformat(day).weekday() in named] or days
+
+
+def _is_range(days: str, parts: dict[str, str]) -> bool:
+    """Whether those between the first and the last are meant too."""
+    return "between" in parts or re.search(_AND, days) is None
 
 
 def _ago(parts: dict[str, str], today: date) -> _Choices:
