@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby
 from typing import Any, cast
 
@@ -30,6 +31,8 @@ from hitherto.wire.neutral import (
     ToolCall,
     ToolResult,
     converted,
+    listed,
+    ran,
     readable,
     reads,
     record_of,
@@ -49,8 +52,10 @@ tool use system prompt token counts: 530 for Claude 3 Opus; the Claude 4 models 
 _MOST_BREAKPOINTS = 4
 """What the API takes in a request (Anthropic, "Prompt caching")."""
 
-_BOOKKEEPING = {"fallback", "tool_addition", "tool_removal", "mcp_tool_listing"}
+_BOOKKEEPING = {"fallback", "tool_addition", "tool_removal"}
 """Blocks that say nothing in a conversation."""
+
+_HOSTED_CALLS = ("server_tool_use", "mcp_tool_use")
 
 _MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -142,7 +147,7 @@ def _said(item: Payload) -> NeutralMessage:
     if isinstance(value, str):
         parts: tuple[Part, ...] = (Text(value),)
     else:
-        read = _from_user if role == "user" else _from_model
+        read = _from_user if role == "user" else partial(_from_model, names=_names(value))
         runs = [[*run] for _, run in groupby(value, key=lambda block: block["type"] == "text")]
         parts = tuple(part for run in runs for part in _cited([read(block, of) for block in run], run))
     name = item.get("name")
@@ -169,7 +174,8 @@ def _from_user(block: Payload, of: str) -> Part:
     return _shown(block, of)
 
 
-def _from_model(block: Payload, of: str) -> Part:
+def _from_model(block: Payload, of: str, names: Mapping[str, str]) -> Part:
+    """`names` are those of the tools that ran at the provider, by the ids of their calls."""
     kind: str = block["type"]
     inside = f"a {kind} block of {of}"
     match kind:
@@ -188,18 +194,30 @@ def _from_model(block: Payload, of: str) -> Part:
         case "redacted_thinking":
             return Reasoning("")
         case _:
-            return _further(block, kind, of)
+            return _further(block, kind, of, names)
 
 
-def _further(block: Payload, kind: str, of: str) -> Part:
+def _names(blocks: Sequence[Payload]) -> dict[str, str]:
+    return {str(block.get("id")): _tool_of(block) for block in blocks if block["type"] in _HOSTED_CALLS}
+
+
+def _tool_of(call: Payload) -> str:
+    return ".".join(filter(None, map(words_of, (call.get("server_name"), call.get("name")))))
+
+
+def _further(block: Payload, kind: str, of: str, names: Mapping[str, str]) -> Part:
     """What only this API has in an answer."""
     match kind:
-        case "server_tool_use" | "mcp_tool_use":
-            name = ".".join(filter(None, map(words_of, (block.get("server_name"), block.get("name")))))
-            return Hosted(name or kind, cost.compact(block.get("input") or {}))
+        case _ if kind in _HOSTED_CALLS:
+            return Hosted(_tool_of(block) or kind, cost.compact(block.get("input") or {}))
         case _ if kind.endswith("_tool_result"):
-            failed = "[error] " if block.get("is_error") is True else ""
-            return Hosted(kind.removesuffix("_tool_result"), None, failed + words_of(block.get("content")))
+            name = names.get(str(block.get("tool_use_id"))) or kind.removesuffix("_tool_result")
+            inner = block.get("content")
+            failed = isinstance(inner, dict) and str(cast("Payload", inner).get("type")).endswith("_error")
+            gave = {key: value for key, value in block.items() if key not in ("type", "is_error")}
+            return ran(name, None, words_of(gave), failed=failed or block.get("is_error") is True)
+        case "mcp_tool_listing":
+            return listed(block.get("mcp_server_name"), block.get("tools"))
         case _ if kind in _BOOKKEEPING:
             return Reasoning(f"[{kind}]")
         case _:

@@ -171,8 +171,8 @@ def readable(part: Part) -> str:
         case Hosted(name, arguments, output, verb):
             call = "" if arguments is None else f"[{verb} {name}({arguments})]"
             return "\n".join(filter(None, (call, output)))
-        case ToolResult(parts=parts):
-            return "\n".join(line for line in map(readable, parts) if line)
+        case ToolResult():
+            return "\n".join(filter(None, map(readable, part.parts_with_error_mark)))
 
 
 def _named(part: Image | File | OtherPart) -> str:
@@ -261,6 +261,19 @@ def media_of(parts: tuple[Shown, ...]) -> tuple[Image | File, ...]:
 def thoughts(text: str) -> Reasoning:
     """What a model thought: each line says so, that none of them is taken for what it said."""
     return Reasoning("\n".join(f"{THINKING}{line}" for line in text.splitlines() if line.strip()))
+
+
+def ran(name: str, arguments: str | None, output: str, *, failed: bool, verb: str = "calls") -> Hosted:
+    """A tool that ran at the provider. If it failed, what it gave says so."""
+    return Hosted(name, arguments, f"[error] {output}".rstrip() if failed else output, verb)
+
+
+def listed(server: object, tools: object, error: object = None) -> Hosted:
+    """The tools of an MCP server, by their names: what each takes says nothing in a conversation."""
+    each = cast("list[Any]", tools) if isinstance(tools, list) else []
+    names = [cast("Payload", tool).get("name") for tool in each if isinstance(tool, dict)]
+    name = ".".join(filter(None, (words_of(server), "list_tools")))
+    return ran(name, "{}", words_of([error, names]), failed=bool(error))
 
 
 def sound(part: Payload) -> OtherPart:

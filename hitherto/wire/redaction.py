@@ -70,7 +70,8 @@ def _name(item: Payload, part: ToolCall | ToolResult) -> str:
 def _asked(replace: Replace, name: str, part: ToolCall | ToolResult) -> str | None:
     if isinstance(part, ToolResult) and not part.parts:
         return None
-    return replace(name, storable(part.arguments if isinstance(part, ToolCall) else readable(part)))
+    own = part.arguments if isinstance(part, ToolCall) else readable(dataclasses.replace(part, is_error=False))
+    return replace(name, storable(own))
 
 
 def _json_text(text: str) -> str:

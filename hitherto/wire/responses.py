@@ -30,6 +30,8 @@ from hitherto.wire.neutral import (
     ToolResult,
     converted,
     in_order,
+    listed,
+    ran,
     readable,
     reads,
     record_of,
@@ -42,7 +44,6 @@ from hitherto.wire.redaction import is_unknown_result
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
 _BOOKKEEPING = {
-    "mcp_list_tools": Role.ASSISTANT,
     "additional_tools": Role.SYSTEM,
     "configuration_update": Role.SYSTEM,
     "compaction_trigger": Role.SYSTEM,
@@ -174,13 +175,17 @@ def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
         verdict = "approves" if item.get("approve") is True else "denies"
         decided = readable(OtherPart(f"{verdict} the call", words_of(item.get("reason"))))
         return NeutralMessage(Role.USER, (Hosted("", None, decided),))
+    if kind == "mcp_list_tools":
+        tools = listed(item.get("server_label"), item.get("tools"), item.get("error"))
+        return NeutralMessage(Role.ASSISTANT, (tools,))
     if kind in _BOOKKEEPING:
         return NeutralMessage(_BOOKKEEPING[kind], (Reasoning(f"[{kind}]"),))
     # This one result names its call by `id`, though the call itself has a `call_id`.
     key = "id" if kind == "local_shell_call_output" and item.get("call_id") is None else "call_id"
     by_provider = item.get(key) is None
     if kind.endswith("_call_output") or kind == "program_output" or (kind == "tool_search_output" and not by_provider):
-        return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of)),))
+        failed = item.get("status") == "failed"
+        return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of), is_error=failed),))
     if not by_provider and (kind.endswith("_call") or kind == "program"):
         name = kind.removesuffix("_call")
         call = ToolCall(identifier(item, "call_id", of), name, cost.compact(_without_own(item)))
@@ -198,14 +203,18 @@ def _hosted(item: Payload, kind: str) -> Hosted:
     """An item of a tool that the API ran itself, whether it is known or not."""
     name = ".".join(filter(None, map(words_of, (item.get("server_label"), item.get("name")))))
     given = {key: item[key] for key in _GIVEN if key in item}
+    if isinstance(action := item.get("action"), dict):
+        found = cast("Payload", action)
+        given["sources"] = found.get("sources")
+        item = {**item, "action": {key: value for key, value in found.items() if key != "sources"}}
     if kind == "image_generation_call" and given.get("result"):
         given["result"] = {"type": "image"}
     asked = {key: value for key, value in item.items() if key not in _OWN_FIELDS and value not in (None, "", [], {})}
     arguments = asked["arguments"] if isinstance(asked.get("arguments"), str) else cost.compact(asked)
     called = None if kind == "tool_search_output" else arguments
-    failed = "[error] " if given.get("error") else ""
+    failed = bool(given.get("error")) or item.get("status") == "failed"
     verb = "asks to call" if kind == "mcp_approval_request" else "calls"
-    return Hosted(name or kind.removesuffix("_call"), called, failed + words_of(given), verb)
+    return ran(name or kind.removesuffix("_call"), called, words_of(given), failed=failed, verb=verb)
 
 
 def _without_own(item: Payload) -> Payload:

@@ -68,6 +68,7 @@ _CITED = {"title": "Kayaking", "url": LINK}
 _FUNCTION = {"name": "rent", "arguments": GIVEN}
 _PRINTED = {"stdout": "paddle", "stderr": "", "return_code": 0, "content": []}
 _LORE = _of("search_result", source=LINK, title="Kayaking", content=[_text("Kayaks float.")])
+_TOOLS = [{"name": "rent", "description": "Rents a boat.", "input_schema": {"type": "object"}}]
 _EXIT = {"stdout": "paddle", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
 
 SAMPLES: dict[str, dict[str, Sample]] = {
@@ -285,7 +286,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             [_of("mcp_call", id="mcp_1", server_label="boats", **_FUNCTION, output="a paddle")],
             "boats rent kayak paddle",
         ),
-        "mcp_list_tools": ([_of("mcp_list_tools", id="mcpl_1", server_label="boats", tools=[])], ""),
+        "mcp_list_tools": ([_of("mcp_list_tools", id="mcpl_1", server_label="boats", tools=_TOOLS)], "boats rent"),
         "mcp_approval_request": (
             [
                 _of("mcp_approval_request", id="mcpr_1", server_label="boats", **_FUNCTION),
@@ -358,7 +359,7 @@ SAMPLES: dict[str, dict[str, Sample]] = {
             _answer(_of("tool_removal", tool=_of("tool_reference", tool_name="rent"))),
             "",
         ),
-        "mcp_tool_listing": (_answer(_of("mcp_tool_listing", mcp_server_name="boats", tools=[])), ""),
+        "mcp_tool_listing": (_answer(_of("mcp_tool_listing", mcp_server_name="boats", tools=_TOOLS)), "boats rent"),
         "tool_use": (
             _used("call_100", _text("a paddle"), _of("image", source=IMAGE), _of("document", source=PDF)),
             "rent kayak paddle",

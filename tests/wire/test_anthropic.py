@@ -35,6 +35,13 @@ def says(role: str, *blocks: Payload) -> Payload:
     return {"role": role, "content": list(blocks)}
 
 
+def result_of(tool: str, content: Any, **more: Any) -> Payload:
+    """What a tool gave that ran at Anthropic."""
+    return {"type": f"{tool}_tool_result", "tool_use_id": "s", "content": content, "is_error": None, **more}
+
+
+BUSY = {"type": "web_search_tool_result_error", "error_code": "busy"}
+
 READ: list[tuple[Payload, Role, Kind, str]] = [
     ({"role": "user", "content": "hello"}, Role.USER, Kind.TEXT, "hello"),
     (says("assistant", THOUGHT, text("Four.")), Role.ASSISTANT, Kind.TEXT, "(thinking) Hm.\nFour."),
@@ -44,6 +51,14 @@ READ: list[tuple[Payload, Role, Kind, str]] = [
     (says("assistant", text("See:"), use("t", a=2)), Role.ASSISTANT, Kind.TOOL_CALL, 'See:\n[calls add({"a":2})]'),
     (says("user", result("t"), text("And now?")), Role.TOOL, Kind.TOOL_RESULT, "4\nAnd now?"),
     (says("user", {"type": "tool_result", "tool_use_id": "t"}), Role.TOOL, Kind.TOOL_RESULT, ""),
+    (says("user", {**result("t"), "is_error": True}), Role.TOOL, Kind.TOOL_RESULT, "[error] 4"),
+    (says("assistant", result_of("web_search", BUSY)), Role.ASSISTANT, Kind.TOOL_CALL, "[error] busy"),
+    (
+        says("assistant", result_of("hologram", [text("glow")], id="h", lumens=7, dark=False)),
+        Role.ASSISTANT,
+        Kind.TOOL_CALL,
+        "glow\nh\n7\ndark: false",
+    ),
 ]
 
 
@@ -51,6 +66,23 @@ READ: list[tuple[Payload, Role, Kind, str]] = [
 def test_what_is_read(item: Payload, role: Role, kind: Kind, readable: str) -> None:
     message = anthropic.read(item)
     assert (message.role, message.kind, message.text) == (role, kind, readable)
+
+
+@pytest.mark.parametrize(
+    ("call", "tool", "name"),
+    [
+        ({"type": "mcp_tool_use", "id": "s", "name": "rent", "server_name": "boats"}, "mcp", "boats.rent"),
+        (
+            {"type": "server_tool_use", "id": "s", "name": "tool_search_tool_bm25"},
+            "tool_search",
+            "tool_search_tool_bm25",
+        ),
+        ({"type": "server_tool_use", "id": "other", "name": "f"}, "mcp", "mcp"),
+    ],
+)
+def test_what_a_tool_gave_has_the_name_of_its_call(call: Payload, tool: str, name: str) -> None:
+    message = anthropic.read(says("assistant", call, result_of(tool, "4")))
+    assert anthropic.voices(message)[1] == ("4", name)
 
 
 WRONG: list[tuple[Payload, str]] = [

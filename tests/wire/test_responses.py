@@ -21,6 +21,12 @@ SCREEN = {"type": "computer_screenshot", "image_url": "https://a.test/b.png"}
 
 THOUGHT = "(thinking) First.\n(thinking) Then."
 ASKED = {"type": "mcp_approval_request", "id": "m", "server_label": "boats", "name": "rent", "arguments": "{}"}
+LISTED = {
+    "type": "mcp_list_tools",
+    "id": "m",
+    "server_label": "boats",
+    "tools": [{"name": "rent", "description": "Rents.", "input_schema": {}}, {"name": "row"}],
+}
 DECIDED = {"type": "mcp_approval_response", "approval_request_id": "m"}
 
 READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
@@ -70,7 +76,25 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
         Kind.TOOL_CALL,
         "[calls boats.rent({})]\n[error] 503\nSunk.",
     ),
-    ({"type": "mcp_list_tools", "id": "m", "tools": []}, Role.ASSISTANT, Kind.REASONING, "[mcp_list_tools]"),
+    (LISTED, Role.ASSISTANT, Kind.TOOL_CALL, "[calls boats.list_tools({})]\nrent\nrow"),
+    (
+        {**LISTED, "error": "Sunk."},
+        Role.ASSISTANT,
+        Kind.TOOL_CALL,
+        "[calls boats.list_tools({})]\n[error] Sunk.\nrent\nrow",
+    ),
+    (
+        {"type": "file_search_call", "id": "f", "status": "failed", "queries": ["q"], "results": None},
+        Role.ASSISTANT,
+        Kind.TOOL_CALL,
+        '[calls file_search({"queries":["q"]})]\n[error]',
+    ),
+    (
+        {"type": "web_search_call", "id": "w", "action": {"query": "q", "sources": [{"type": "url", "url": "u"}]}},
+        Role.ASSISTANT,
+        Kind.TOOL_CALL,
+        '[calls web_search({"action":{"query":"q"}})]\nu',
+    ),
     ({"type": "message", "id": "msg_1", "role": "assistant", "content": []}, Role.ASSISTANT, Kind.TEXT, ""),
     ({"type": "function_call_output", "name": "clock", "output": "noon"}, Role.TOOL, Kind.TEXT, "noon"),
     ({"type": "item_reference", "id": "msg_1"}, Role.ASSISTANT, Kind.REASONING, "[item_reference]"),
