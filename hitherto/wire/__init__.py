@@ -34,6 +34,7 @@ _ANTHROPIC_BLOCKS = {
     *("tool_use", "tool_result", "thinking", "redacted_thinking", "document", "search_result"),
     *("server_tool_use", "mcp_tool_use", "mcp_tool_result"),
 }
+_ANTHROPIC_FIELDS = (("image", "source"), ("text", "citations"))
 _RESPONSES_PARTS = {"input_text", "output_text", "input_image", "input_file"}
 
 
@@ -49,8 +50,8 @@ def read(payload: Message | Mapping[str, Any], wire: str | None = None) -> Messa
     """A message as it is, or one read from an API's item.
 
     Without `wire` the format is detected by what only one format has: the types of Responses items, the block
-    types of Anthropic; anything else is chat. Raises InvalidMessage for what that API would not send or accept,
-    InvalidInput for a wire format that is not known.
+    types of Anthropic and their `citations`; anything else is chat. Raises InvalidMessage for what that API would not
+    send or accept, InvalidInput for a wire format that is not known.
     """
     if isinstance(payload, Message):
         return payload
@@ -69,8 +70,8 @@ def detected(payload: object) -> str:
         listed = cast("list[object]", content)
         parts = [cast("Mapping[object, object]", part) for part in listed if isinstance(part, Mapping)]
         types = {kind for part in parts if isinstance(kind := part.get("type"), str)}
-        images = any("source" in part for part in parts if part.get("type") == "image")
-        if images or types & _ANTHROPIC_BLOCKS:
+        fields = any(part.get("type") == kind and key in part for part in parts for kind, key in _ANTHROPIC_FIELDS)
+        if fields or types & _ANTHROPIC_BLOCKS:
             return ANTHROPIC
         if types & _RESPONSES_PARTS:
             return RESPONSES

@@ -15,11 +15,23 @@ from hitherto.wire import breakpoints, cost
 from hitherto.wire.answers import EMPTY, AnthropicStream, anthropic_answer
 from hitherto.wire.base import BaseFormat
 from hitherto.wire.exchange import Exchange, exchanges
-from hitherto.wire.fields import call_arguments, call_id, content, identifier, mapping, own, shown, text, words_of
+from hitherto.wire.fields import (
+    call_arguments,
+    call_id,
+    content,
+    identifier,
+    mapping,
+    own,
+    shown,
+    text,
+    text_in,
+    words_of,
+)
 from hitherto.wire.neutral import (
     NO_RESULT,
     CompactionItem,
     File,
+    FileText,
     Hosted,
     Image,
     NeutralMessage,
@@ -31,6 +43,7 @@ from hitherto.wire.neutral import (
     ToolCall,
     ToolResult,
     converted,
+    file_of,
     listed,
     ran,
     readable,
@@ -247,7 +260,7 @@ def _document(block: Payload, source: Payload) -> Shown:
         case "content":
             return Text("\n".join(filter(None, (title, words_of(source.get("content"))))))
         case "base64" if isinstance(source.get("data"), str):
-            return File(f"data:{source.get('media_type')};base64,{source['data']}", title)
+            return file_of(f"data:{source.get('media_type')};base64,{source['data']}", title)
         case "url" if isinstance(source.get("url"), str):
             return File(source["url"], title)
         case _:
@@ -353,23 +366,29 @@ def _written_part(part: Shown) -> Payload:
             return _image(part)
         case File():
             return _file(part)
+        case FileText():
+            source = {"type": "text", "media_type": "text/plain", "data": text_in(part.url)}
+            return {"type": "document", "source": source, **_titled(part)}
         case _:
             return _text(readable(part))
 
 
 def _file(file: File) -> Payload:
     """A PDF, or the address of one; the API takes no other file."""
-    title = {"title": file.name} if file.name else {}
     if file.url.startswith("http"):
-        return {"type": "document", "source": {"type": "url", "url": file.url}, **title}
+        return {"type": "document", "source": {"type": "url", "url": file.url}, **_titled(file)}
     head, _, data = file.url.partition(",")
     if head.startswith("data:application/pdf") and head.endswith(";base64"):
         return {
             "type": "document",
             "source": {"type": "base64", "media_type": "application/pdf", "data": data},
-            **title,
+            **_titled(file),
         }
     return _text(readable(file))
+
+
+def _titled(file: File | FileText) -> Payload:
+    return {"title": file.name} if file.name else {}
 
 
 def _text(words: str) -> Payload:

@@ -29,6 +29,7 @@ from hitherto.wire.fields import (
 from hitherto.wire.neutral import (
     NO_RESULT,
     File,
+    FileText,
     Image,
     NeutralMessage,
     OtherPart,
@@ -37,6 +38,7 @@ from hitherto.wire.neutral import (
     Text,
     ToolCall,
     ToolResult,
+    file_of,
     in_order,
     media_of,
     readable,
@@ -45,9 +47,13 @@ from hitherto.wire.neutral import (
     said,
     sound,
     sources,
+    thoughts,
     with_record,
 )
 from hitherto.wire.redaction import NAMELESS
+
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Where servers put what a model thought: DeepSeek and others, OpenRouter and vLLM."""
 
 _MOST_CALLS = 128
 """Calls in a message, by the error of OpenAI ("array too long")."""
@@ -188,10 +194,11 @@ def _assistant(item: Payload, of: str) -> tuple[Part, ...]:
         arguments = call_arguments(call, "arguments", "a function_call")
         parts.append(ToolCall(_legacy(call, "a function_call"), call["name"], arguments))
     if not parts and "content" in item:
-        return (Text(""),)  # a model that said nothing
+        parts = [Text("")]  # a model that said nothing
     if not parts:
         raise InvalidMessage(f"{of} needs content or tool_calls, and has neither; leave it out if it says nothing")
-    return tuple(parts)
+    thought = [one for key in _THOUGHTS if isinstance(one := item.get(key), str)]
+    return (*map(thoughts, thought[:1]), *parts)
 
 
 def _legacy(item: Payload, of: str) -> str:
@@ -233,7 +240,7 @@ def _part(part: Payload, of: str) -> Shown:
             file = part.get("file")
             fields = cast("Payload", file) if isinstance(file, dict) else {}
             url, name = fields.get("file_data"), words_of(fields.get("filename"))
-            return File(url, name) if isinstance(url, str) else OtherPart("file", name)
+            return file_of(url, name) if isinstance(url, str) else OtherPart("file", name)
         case "input_audio":
             return sound(part)
         case _:
@@ -347,7 +354,7 @@ def _medium(part: Shown) -> Payload:
     match part:
         case Image():
             return _image(part)
-        case File(url, name) if url.startswith("data:"):
+        case File(url, name) | FileText(url=url, name=name) if url.startswith("data:"):
             return {"type": "file", "file": {"filename": name or "file", "file_data": url}}
         case OtherPart(sound={"data": str(), "format": str()}):
             return {"type": "input_audio", "input_audio": part.sound}

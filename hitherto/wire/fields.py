@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping
@@ -188,6 +189,17 @@ _ALWAYS_TECHNICAL = {
 """Fields whose texts nobody reads; of an API's own objects, and of what a file search found, these too:"""
 _TECHNICAL = {*_ALWAYS_TECHNICAL, "id", "status", "role", "detail"}
 _OF_FILE_SEARCH = {*_ALWAYS_TECHNICAL, "score"}
+
+
+def text_in(url: str) -> str:
+    """The text that a data: URL has in base64; "" where it has none, or one that is no UTF-8."""
+    head, _, data = url.partition(",")
+    if not head.startswith("data:text/") or not head.endswith(";base64"):
+        return ""
+    try:
+        return base64.b64decode("".join(data.split()), validate=True).decode("utf-8-sig")
+    except ValueError:
+        return ""
 
 
 def own(kind: str, of: str, wire: str) -> str:

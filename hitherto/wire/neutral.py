@@ -17,7 +17,7 @@ from hitherto.core.log.message import Call, Kind, Message, Payload, Role, storab
 from hitherto.core.log.speaker import Voice, author_in
 from hitherto.core.plain_text import RECORD, THINKING, fenced, one_line, statements
 from hitherto.errors import InvalidInput, InvalidMessage
-from hitherto.wire.fields import citations_of, item_of, shown, words_of
+from hitherto.wire.fields import citations_of, item_of, shown, text_in, words_of
 
 NO_RESULT = "[no result yet]"
 """Stands in for the result of a call that has none."""
@@ -57,6 +57,14 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class File:
     """`url` is an address or a data: URL with the file itself."""
+
+    url: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileText(Text):
+    """A text that came as a file: `text` begins with its name, `url` is the data: URL."""
 
     url: str
     name: str = ""
@@ -276,6 +284,12 @@ def listed(server: object, tools: object, error: object = None) -> Hosted:
     return ran(name, "{}", words_of([error, names]), failed=bool(error))
 
 
+def file_of(url: str, name: str) -> File | FileText:
+    """A file at an address, or given as data. What cannot be read as a text is known by its name alone."""
+    words = text_in(url)
+    return FileText("\n".join(filter(None, (name, words))), url, name) if words.strip() else File(url, name)
+
+
 def sound(part: Payload) -> OtherPart:
     """A user's sound in a part of OpenAI's formats, and what was said in it, where that is known."""
     own = cast("Payload", inner) if isinstance(inner := part.get("input_audio"), dict) else {}
@@ -286,7 +300,7 @@ def sound(part: Payload) -> OtherPart:
 def sources(cited: object) -> OtherPart | None:
     """What a text cites; None where it cites nothing. `cited` is what its API says of that."""
     words = citations_of(cited)
-    return OtherPart("sources", words) if words else None
+    return OtherPart("sources", "; ".join(filter(None, map(str.strip, words.splitlines())))) if words else None
 
 
 def marked(mark: str, parts: tuple[Shown, ...]) -> tuple[Shown, ...]:

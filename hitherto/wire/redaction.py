@@ -56,9 +56,11 @@ def redacted(message: Message, replace: Replace, *, calls: bool) -> Message:
 
 
 def _name(item: Payload, part: ToolCall | ToolResult) -> str:
+    return storable(part.name) if isinstance(part, ToolCall) else _name_in(item)
+
+
+def _name_in(item: Payload) -> str:
     """The tool that the item names. Items of the API's built-in tools have the name in their type."""
-    if isinstance(part, ToolCall):
-        return storable(part.name)
     name, kind = item.get("name"), item.get("type")
     if isinstance(name, str) and name:
         return storable(name)
@@ -147,8 +149,8 @@ def _arguments_of(item: Payload, text: str) -> Payload:
         case {"type": "tool_search_call", "arguments": dict()}:
             change = {"arguments": {REMOVED: text}}
         case {"type": str(kind), "call_id": call} if kind not in _KNOWN:
+            name = _name_in(item)
             item.clear()
-            name = kind.removesuffix("_call") or NAMELESS
             change = {"type": "function_call", "call_id": call, "name": name, "arguments": _json_text(text)}
         case _:
             pass

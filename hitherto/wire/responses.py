@@ -19,6 +19,7 @@ from hitherto.wire.neutral import (
     NO_SCREENSHOT,
     CompactionItem,
     File,
+    FileText,
     Hosted,
     Image,
     NeutralMessage,
@@ -29,6 +30,7 @@ from hitherto.wire.neutral import (
     ToolCall,
     ToolResult,
     converted,
+    file_of,
     in_order,
     listed,
     ran,
@@ -187,8 +189,10 @@ def _tool(item: Payload, kind: str, of: str) -> NeutralMessage:
         failed = item.get("status") == "failed"
         return NeutralMessage(Role.TOOL, (ToolResult(identifier(item, key, of), _output(item, of), is_error=failed),))
     if not by_provider and (kind.endswith("_call") or kind == "program"):
-        name = kind.removesuffix("_call")
-        call = ToolCall(identifier(item, "call_id", of), name, cost.compact(_without_own(item)))
+        given = _without_own(item)
+        name = given.pop("name") if isinstance(given.get("name"), str) else ""
+        name = name or kind.removesuffix("_call")
+        call = ToolCall(identifier(item, "call_id", of), name, cost.compact(given))
         return NeutralMessage(Role.ASSISTANT, (call,))
     named = kind.endswith("_call") or kind in _HOSTED or isinstance(item.get("id"), str)
     if "role" in item or kind in _PARTS or not named:
@@ -278,7 +282,7 @@ def _part(part: Payload, of: str) -> Shown:
             return Image(url, part.get("detail")) if isinstance(url, str) else OtherPart("image")
         case "input_file":
             url, name = part.get("file_data") or part.get("file_url"), words_of(part.get("filename"))
-            return File(url, name) if isinstance(url, str) else OtherPart("file", name)
+            return file_of(url, name) if isinstance(url, str) else OtherPart("file", name)
         case "input_audio":
             return sound(part)
         case _:
@@ -338,7 +342,7 @@ def _written_part(part: Shown) -> Payload:
             return _image(part)
         case File(url, name) if url.startswith("http"):
             return {"type": "input_file", "file_url": url}
-        case File(url, name):
+        case File(url, name) | FileText(url=url, name=name):
             return {"type": "input_file", "filename": name or "file", "file_data": url}
         case _:
             return {"type": "input_text", "text": readable(part)}

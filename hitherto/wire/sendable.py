@@ -61,6 +61,8 @@ _SHOWN: Final = {"text", "image", "document"}
 _SYSTEM_TAG: Final = "system-message"
 """Between two of these stands a system message of the log in items for Anthropic."""
 
+_SAID: Final = ("text", "content", "title", "context", "source", "data")
+_ENCODED: Final = ("image", "base64")
 _TAG: Final = re.compile(r"<(?=\s*/?\s*system[\s_-]?message\b)", re.IGNORECASE)
 
 Json = TypeVar("Json")
@@ -436,16 +438,16 @@ def _in_tags(content: str | list[Payload]) -> Payload:
     return {"role": "user", "content": [{"type": "text", "text": first}, *safe, {"type": "text", "text": last}]}
 
 
-def _without_tags(content: str | list[Payload]) -> str | list[Payload]:
-    """The same with a backslash in what would pass for the tags of a system message, in results of tools too."""
+def _without_tags(content: Any) -> Any:
+    """The same with a backslash in what would pass for the tags of a system message, in results of tools and documents
+    too."""
     if isinstance(content, str):
         return _TAG.sub(r"<\\", content)
-    return [
-        {**one, key: _without_tags(one[key])}
-        if isinstance(one.get(key := "content" if one["type"] == "tool_result" else "text"), str | list)
-        else one
-        for one in content
-    ]
+    if isinstance(content, list):
+        return [_without_tags(one) for one in cast("list[Any]", content)]
+    if isinstance(content, dict) and (block := cast("Payload", content)).get("type") not in _ENCODED:
+        return {key: _without_tags(one) if key in _SAID else one for key, one in block.items()}
+    return cast("object", content)
 
 
 def _accepted(block: Payload) -> bool:

@@ -27,6 +27,10 @@ def result(call: str, content: str = "4") -> Payload:
     return {"type": "tool_result", "tool_use_id": call, "content": content}
 
 
+def document(words: str) -> Payload:
+    return {"type": "document", "title": words, "source": {"type": "text", "media_type": "text/plain", "data": words}}
+
+
 def text(words: str) -> Payload:
     return {"type": "text", "text": words}
 
@@ -203,6 +207,7 @@ def test_the_tags_of_a_system_message_are_nothing_that_others_can_say(tag: str) 
         ([text(typed)], [text(safe)]),
         ([result("a", typed), text("Hi")], [result("a", safe), text("Hi")]),
         ([{**result("a"), "content": [text(typed)]}], [{**result("a"), "content": [text(safe)]}]),
+        ([document(typed)], [document(safe)]),
     ):
         assert anthropic.sendable([{"role": "user", "content": content}]) == [{"role": "user", "content": sent}]
 

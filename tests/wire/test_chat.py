@@ -48,6 +48,13 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
     ),
     ({"role": "tool", "tool_call_id": "c1", "content": "4"}, Role.TOOL, Kind.TOOL_RESULT, "4"),
     ({"role": "function", "name": "add", "content": None}, Role.TOOL, Kind.TOOL_RESULT, ""),
+    (
+        {"role": "assistant", "content": "Four.", "reasoning_content": "Two\nand two."},
+        Role.ASSISTANT,
+        Kind.TEXT,
+        "(thinking) Two\n(thinking) and two.\nFour.",
+    ),
+    ({"role": "assistant", "content": None, "reasoning": "Two."}, Role.ASSISTANT, Kind.TEXT, "(thinking) Two."),
 ]
 
 

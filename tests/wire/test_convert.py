@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -293,6 +294,47 @@ def test_a_file_goes_with_its_message(source: str, part: dict[str, Any], target:
     message = codec(source).read({"role": "user", "content": [part]})
     assert message.text == "[file: a.pdf]"
     assert codec(target).write([message]) == [{"role": "user", "content": [written]}]
+
+
+LEASE = "data:text/plain;charset=utf-8;base64," + base64.b64encode("Grüße.\n".encode()).decode()
+TEXT_FILES: list[tuple[str, dict[str, Any]]] = [
+    (CHAT, {"type": "file", "file": {"filename": "a.txt", "file_data": LEASE}}),
+    (RESPONSES, {"type": "input_file", "filename": "a.txt", "file_data": LEASE}),
+]
+AS_DOCUMENT = {
+    "type": "document",
+    "source": {"type": "text", "media_type": "text/plain", "data": "Grüße.\n"},
+    "title": "a.txt",
+}
+
+
+@pytest.mark.parametrize(("target", "written"), [*TEXT_FILES, (ANTHROPIC, AS_DOCUMENT)])
+@pytest.mark.parametrize(("source", "part"), TEXT_FILES)
+def test_a_text_file_is_read_and_goes_with_its_message(
+    source: str, part: dict[str, Any], target: str, written: dict[str, Any]
+) -> None:
+    message = codec(source).read({"role": "user", "content": [part]})
+    assert message.text == "a.txt\nGrüße.\n"
+    (item,) = codec(target).write([message])
+    assert item == {"role": "user", "content": [written]}
+    assert codec(target).tokens(item, COUNTER) >= COUNTER.count("Grüße.\n")
+
+
+def test_what_a_text_file_of_a_tool_says_is_said_once_and_by_the_tool() -> None:
+    made = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c", "output": [TEXT_FILES[1][1]]}
+    _, answer = codec(CHAT).write([codec(RESPONSES).read(made), codec(RESPONSES).read(result)])
+    assert answer == {"role": "tool", "tool_call_id": "c", "content": "a.txt\nGrüße.\n"}
+    (item,) = codec(CHAT).write([codec(RESPONSES).read({**result, "call_id": None, "name": "f"})])
+    assert "- a.txt\n- Grüße.\n(End of the record" in item["content"]
+
+
+@pytest.mark.parametrize(
+    "data", ["data:text/plain;base64,R2", "data:text/plain;base64,/w==", "data:text/plain;base64,"]
+)
+def test_a_text_file_that_cannot_be_read_is_known_by_its_name(data: str) -> None:
+    part = {"type": "input_file", "filename": "a.txt", "file_data": data}
+    assert codec(RESPONSES).read({"role": "user", "content": [part]}).text == "[file: a.txt]"
 
 
 def test_pictures_and_files_of_a_tool_stand_behind_its_result_in_chat() -> None:

@@ -111,7 +111,7 @@ def test_its_words_and_calls_are_in_the_text_and_in_the_other_formats(wire: Wire
                 "content": "At 8.",
                 "annotations": [{"type": "url_citation", "url_citation": {**PLACE, "url": "u", "title": "Oshima"}}],
             },
-            "At 8.\n[sources: u Oshima]",
+            "At 8.\n[sources: u; Oshima]",
         ),
         (
             RESPONSES,
@@ -159,7 +159,7 @@ def test_an_answer_that_cites_is_one_text() -> None:
     texts[1]["citations"] = [{**CITES, "cited_text": "Green grass."}]
     texts[3]["citations"] = [{**CITES, "cited_text": "Wet grass."}]
     message = read({"role": "assistant", "content": texts}, ANTHROPIC)
-    said = "It says that grass is green and wet.\n[sources: Green grass. Wet grass.]"
+    said = "It says that grass is green and wet.\n[sources: Green grass.; Wet grass.]"
     assert message.text == said
     for other in (CHAT, RESPONSES):
         (item,) = codec(other).sendable(codec(other).write([message]))

@@ -102,6 +102,7 @@ BY_FORMAT: list[tuple[dict[str, Any], str]] = [
         {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://a.test"}}]},
         ANTHROPIC,
     ),
+    ({"role": "assistant", "content": [{"type": "text", "text": "a", "citations": None}]}, ANTHROPIC),
     (
         {
             "type": "message",

@@ -274,6 +274,11 @@ def test_parallel_calls_of_chat_go_each_by_its_own_name() -> None:
     }
 
 
+def test_a_call_of_a_later_kind_becomes_a_functions_of_its_name() -> None:
+    left = redacted(codec(RESPONSES).read({"type": "foo_call", "call_id": "c", "name": "rent", "plan": SECRET}))
+    assert [one.name for one in codec(RESPONSES).calls(left)] == ["rent"]
+
+
 @pytest.mark.parametrize(
     ("wire", "item"),
     [

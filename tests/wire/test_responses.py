@@ -84,6 +84,12 @@ READ: list[tuple[dict[str, Any], Role, Kind, str]] = [
         "[calls boats.list_tools({})]\n[error] Sunk.\nrent\nrow",
     ),
     (
+        {"type": "foo_call", "call_id": "c", "name": "rent", "x": "Hi."},
+        Role.ASSISTANT,
+        Kind.TOOL_CALL,
+        '[calls rent({"x":"Hi."})]',
+    ),
+    (
         {"type": "file_search_call", "id": "f", "status": "failed", "queries": ["q"], "results": None},
         Role.ASSISTANT,
         Kind.TOOL_CALL,
