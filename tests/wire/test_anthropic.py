@@ -86,7 +86,8 @@ def test_what_is_read(item: Payload, role: Role, kind: Kind, readable: str) -> N
 )
 def test_what_a_tool_gave_has_the_name_of_its_call(call: Payload, tool: str, name: str) -> None:
     message = anthropic.read(says("assistant", call, result_of(tool, "4")))
-    assert anthropic.voices(message)[1] == ("4", name)
+    given = anthropic.voices(message)[1]
+    assert (given.words, given.tool) == ("4", name)
 
 
 WRONG: list[tuple[Payload, str]] = [
