@@ -110,7 +110,7 @@ class HeldModel:
     async def complete(self, prompt: Prompt) -> Completion:
         hold = _hold.get()
         if isinstance(prompt.task, DigestTask):
-            hold.shown += [line.seq for line in prompt.task.lines if line.seq not in hold.shown]
+            hold.shown = list(dict.fromkeys([*hold.shown, *(line.seq for line in prompt.task.lines)]))
         how = await hold.passed()
         match how:
             case "down":
