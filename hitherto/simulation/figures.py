@@ -168,20 +168,28 @@ class Labeled:
     evidence: frozenset[int]
 
 
-def evidence_shown(context: Context, messages: Sequence[Message], evidence: Collection[int]) -> float:
+def evidence_shown(
+    context: Context, messages: Sequence[Message], evidence: Collection[int], starts: Mapping[str, int] | None = None
+) -> float:
     """The share of the evidence that the payload shows word for word, from 0 to 1: each message counts by the share of
-    its characters. `messages` are the conversation's, by their seq."""
+    its characters. `evidence` has places in `messages`; these are those of the context's conversation, or of several:
+    `starts` has the place of the first of each."""
+    manifest = context.manifest
+    starts = {manifest.conversation: 0} if starts is None else starts
+    own = starts.get(manifest.conversation)
     whole = {
         seq
-        for span in context.manifest.fates
-        if span.fate is Fate.IN
+        for span in manifest.fates
+        if span.fate is Fate.IN and own is not None
         for seq in evidence
-        if span.start <= seq <= span.end
+        if span.start <= seq - own <= span.end
     }
     parts: dict[int, float] = {}
-    for one in context.manifest.recalled:
-        if one.kind == "message" and one.conversation == context.manifest.conversation and one.start is not None:
-            parts |= _shares(messages, range(one.start, (one.end or one.start) + 1), one.characters)
+    for one in manifest.recalled:
+        first = starts.get(one.conversation or "")
+        if one.kind == "message" and first is not None and one.start is not None:
+            seqs = range(first + one.start, first + (one.end or one.start) + 1)
+            parts |= _shares(messages, seqs, one.characters)
     return fmean(1.0 if seq in whole else parts.get(seq, 0.0) for seq in evidence)
 
 

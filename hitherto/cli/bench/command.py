@@ -13,7 +13,7 @@ import hitherto
 from hitherto import tokens
 from hitherto.cli import options
 from hitherto.cli.app import group
-from hitherto.cli.bench.context import ContextReport, evidence_of, repeated_of
+from hitherto.cli.bench.context import ContextReport, elsewhere_of, evidence_of, repeated_of
 from hitherto.cli.bench.context import measure as measure_contexts
 from hitherto.cli.bench.questions import LabeledConversation, load, spread
 from hitherto.cli.bench.retrieval import RecallReport, SearchIn, by_category, measure
@@ -85,6 +85,17 @@ def context(
     questions: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Ask about this many questions, spread over all, not all.")
     ] = None,
+    sessions: Annotated[
+        bool,
+        typer.Option(
+            "--sessions",
+            help="Each session is a conversation of its own; ask in a new one, and in somebody else's scope.",
+        ),
+    ] = False,
+    beside: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Put N other conversations of the file into each scope too.")
+    ] = 0,
+    nameless: Annotated[bool, typer.Option("--no-names", help="Leave out who said each message.")] = False,
     embedder: _Embedder = None,
     as_json: options.Json = False,
 ) -> None:
@@ -94,14 +105,23 @@ def context(
     asks for the context of every question that has evidence.
     """
     budgets = _numbers(budget, "--budget", 1, 10_000_000, "2000,8000")
-    conversations = spread(load(file), questions)
+    conversations = spread(load(file, named=not nameless), questions)
+    if beside >= len(conversations):
+        raise InvalidInput(f"--beside is {beside}; {file.name} has {len(conversations):,} conversations: give fewer")
 
     async def measured(memory: Memory, advance: Callable[[int], None]) -> ContextReport:
         return await measure_contexts(
-            memory, conversations, budgets=budgets, policy=policy, recall=recall, advance=advance
+            memory,
+            conversations,
+            budgets=budgets,
+            policy=policy,
+            recall=recall,
+            sessions=sessions,
+            beside=beside,
+            advance=advance,
         )
 
-    report = run(_measured(conversations, embedder, measured, worker=True))
+    report = run(_measured(conversations, embedder, measured, worker=True, copies=1 + beside))
     if as_json:
         output.print_json(report.to_json())
         return
@@ -111,7 +131,9 @@ def context(
     output.say(
         f"{report.messages:,} messages in {report.conversations:,} conversations. A context took {report.ms(0.5):.1f} "
         f"ms (p50), {report.ms(0.95):.1f} ms (p95). Repeated: what begins as in the request before, up to what is "
-        "recalled." + (f" Missing: {', '.join(sorted(report.missing))}." if report.missing else "")
+        "recalled."
+        + (" Recalled elsewhere: tokens, where somebody else's scope is asked." if sessions else "")
+        + (f" Missing: {', '.join(sorted(report.missing))}." if report.missing else "")
     )
 
 
@@ -207,9 +229,11 @@ async def _measured(
     measured: Callable[[Memory, Callable[[int], None]], Awaitable[_T]],
     *,
     worker: bool,
+    copies: int = 1,
 ) -> _T:
-    """What `measured` returns for an empty memory, on a server of its own, and a function that takes its progress."""
-    steps = sum(len(labeled.transcript.messages) + len(labeled.questions) for labeled in conversations)
+    """What `measured` returns for an empty memory, on a server of its own, and a function that takes its progress.
+    `copies` is how often each message is appended."""
+    steps = sum(copies * len(labeled.transcript.messages) + len(labeled.questions) for labeled in conversations)
     async with hitherto.open(IN_MEMORY, embedder=embedder, worker=worker) as memory:
         with output.progress() as progress:
             bar = progress.add_task("messages and questions", total=steps)
@@ -229,6 +253,10 @@ def _evidence_table(report: ContextReport) -> Table:
     every = list(report.results.values())
     table.add_row("all", f"{len(every[0]):,}", *(f"{evidence_of(results):.1f}%" for results in every))
     table.add_row("tokens", "", *(f"{fmean(one.tokens for one in results):,.0f}" for results in every))
+    table.add_row("recalled", "", *(f"{fmean(one.recalled for one in results):,.0f}" for results in every))
+    elsewhere = [elsewhere_of(results) for results in every]
+    if any(one is not None for one in elsewhere):
+        table.add_row("recalled elsewhere", "", *(NONE if one is None else f"{one:,.0f}" for one in elsewhere))
     repeated = [repeated_of(results) for results in every]
     table.add_row("repeated", "", *(NONE if share is None else f"{share:.1f}%" for share in repeated))
     return table

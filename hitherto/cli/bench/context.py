@@ -11,6 +11,7 @@ from typing import Any
 
 from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion, append
 from hitherto.cli.bench.retrieval import by_category, quantile
+from hitherto.cli.transcripts.transcript import Transcript
 from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
 from hitherto.engine.memory import Memory
@@ -19,14 +20,17 @@ from hitherto.simulation.figures import common_start, evidence_shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextResult:
-    """The context of one question at one budget: the share of its evidence that is shown, its tokens, the share of the
-    request (up to what is recalled) that repeats the one before, and how long it took."""
+    """The context of one question at one budget: the share of its evidence that is shown, its tokens, those of them
+    that are `recalled`, the share of the request (up to what is recalled) that repeats the one before, and how long it
+    took. `elsewhere` are the tokens recalled for the same question in a scope that it is not about."""
 
     question: LabeledQuestion
     evidence: float
     tokens: int
+    recalled: int
     repeated: float | None
     ms: float
+    elsewhere: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,11 +71,19 @@ def repeated_of(results: Sequence[ContextResult]) -> float | None:
     return 100 * fmean(shares) if shares else None
 
 
+def elsewhere_of(results: Sequence[ContextResult]) -> float | None:
+    """The tokens recalled in a scope that the question is not about: the mean; None where none was asked."""
+    found = [one.elsewhere for one in results if one.elsewhere is not None]
+    return fmean(found) if found else None
+
+
 def _figures(results: Sequence[ContextResult]) -> dict[str, Any]:
-    repeated = repeated_of(results)
+    repeated, elsewhere = repeated_of(results), elsewhere_of(results)
     return {
         "evidence": round(evidence_of(results), 3),
         "tokens": round(fmean(one.tokens for one in results), 1),
+        "recalled": round(fmean(one.recalled for one in results), 1),
+        "recalled_elsewhere": None if elsewhere is None else round(elsewhere, 1),
         "repeated": None if repeated is None else round(repeated, 3),
         "by_category": {
             "none" if category is None else str(category): {
@@ -90,20 +102,20 @@ async def measure(
     budgets: Sequence[int],
     policy: str | None,
     recall: bool | int | None,
+    sessions: bool = False,
+    beside: int = 0,
     advance: Callable[[int], None] = lambda _: None,
 ) -> ContextReport:
-    """Append each conversation to a scope of its own, index them, and ask every question at each budget, one after the
-    other. `advance` gets the number of messages appended, and 1 for each question."""
-    chats = [
-        await append(
-            memory,
-            labeled.transcript,
-            scope=Scope(tenant="bench", user=labeled.transcript.id, agent="bench"),
-            policy=policy,
-            advance=advance,
-        )
-        for labeled in conversations
-    ]
+    """Append each conversation to a scope of its own, with the next `beside` others of the list, index them, and ask
+    every question at each budget, one after the other. With `sessions`, each session is a conversation of its own, and
+    each question is asked in a new one, and once more in the next scope, which it is not about. `advance` gets the
+    number of messages appended, and 1 for each question."""
+    scopes = [Scope(tenant="bench", user=labeled.transcript.id, agent="bench") for labeled in conversations]
+    for at, scope in enumerate(scopes):
+        for labeled in [*conversations[at:], *conversations[:at]][: beside + 1]:
+            for name, seqs in _parts(labeled, sessions).items():
+                part = Transcript(name, labeled.transcript.messages[seqs.start : seqs.stop])
+                await append(memory, part, scope=scope, policy=policy, advance=advance)
     await memory.wait_for_digests()
     await memory.wait_for_index()
     report = ContextReport(
@@ -112,27 +124,48 @@ async def measure(
         messages=sum(len(labeled.transcript.messages) for labeled in conversations),
         results={budget: [] for budget in budgets},
     )
-    for labeled, chat in zip(conversations, chats, strict=True):
+    for at, (labeled, scope) in enumerate(zip(conversations, scopes, strict=True)):
+        name = "a new conversation" if sessions else labeled.transcript.id
+        chat = memory.conversation(name, scope=scope, policy=policy)
+        other = None
+        if sessions and len(scopes) > 1:
+            other = memory.conversation(name, scope=scopes[(at + 1 + beside) % len(scopes)], policy=policy)
+        starts = {name: seqs.start for name, seqs in _parts(labeled, sessions).items()}
         before: dict[int, str] = {}
         for question in labeled.questions:
             for budget in budgets:
                 begun = time.perf_counter()
                 context = await chat.context(question.text, budget=budget, recall=recall)
                 ms = 1_000 * (time.perf_counter() - begun)
+                elsewhere = None
+                if other is not None:
+                    elsewhere = _recalled(await other.context(question.text, budget=budget, recall=recall))
                 stable = _stable(context)
                 report.results[budget].append(
                     ContextResult(
                         question=question,
-                        evidence=evidence_shown(context, labeled.transcript.messages, question.evidence),
+                        evidence=evidence_shown(context, labeled.transcript.messages, question.evidence, starts),
                         tokens=context.tokens,
+                        recalled=_recalled(context),
                         repeated=_repeated(before.get(budget), stable),
                         ms=ms,
+                        elsewhere=elsewhere,
                     )
                 )
                 before[budget] = stable
                 report.missing.update(context.manifest.missing)
             advance(1)
     return report
+
+
+def _parts(labeled: LabeledConversation, sessions: bool) -> dict[str, range]:
+    """The conversations that it is put into the log as, and which of its messages each has."""
+    transcript = labeled.transcript
+    return labeled.sessions() if sessions else {transcript.id: range(len(transcript.messages))}
+
+
+def _recalled(context: Context) -> int:
+    return context.manifest.sections.get("recalled", 0)
 
 
 def _stable(context: Context) -> str:

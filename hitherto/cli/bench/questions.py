@@ -35,10 +35,19 @@ class LabeledConversation:
     transcript: Transcript
     questions: tuple[LabeledQuestion, ...]
 
+    def sessions(self) -> dict[str, range]:
+        """Its sessions in order, each as a conversation of its own: a name, and which of its messages."""
+        numbers = [json.loads(one.metadata).get("session") for one in self.transcript.messages]
+        begins = [at for at, number in enumerate(numbers) if at == 0 or number != numbers[at - 1]]
+        ends = [*begins[1:], len(numbers)]
+        return {
+            f"{self.transcript.id} {numbers[begin]}": range(begin, end) for begin, end in zip(begins, ends, strict=True)
+        }
 
-def load(path: Path) -> list[LabeledConversation]:
-    """The conversations of the LoCoMo file at `path`, their messages named by speaker, with every question that has
-    evidence in them. Raises InvalidTranscript, also if there is no such question."""
+
+def load(path: Path, *, named: bool = True) -> list[LabeledConversation]:
+    """The conversations of the LoCoMo file at `path`, their messages named by speaker if `named`, with every question
+    that has evidence in them. Raises InvalidTranscript, also if there is no such question."""
     data = without_mark(read_bytes(path), path)
     if data.lstrip()[:1] != b"[":
         raise InvalidTranscript(f"{path} is no LoCoMo file: it does not begin as a JSON list of conversations")
@@ -47,7 +56,7 @@ def load(path: Path) -> list[LabeledConversation]:
             Transcript(checked_id(sample.name, path), sample.messages),
             tuple(_questions(sample, f"{path}: {sample.name}")),
         )
-        for sample in locomo.samples(data, path, None, named=True)
+        for sample in locomo.samples(data, path, None, named=named)
     ]
     if not any(labeled.questions for labeled in found):
         raise InvalidTranscript(

@@ -73,6 +73,29 @@ def test_a_message_counts_by_what_is_shown_of_it(tmp_path: Path) -> None:
     assert 0 < found["budgets"]["700"]["by_category"]["1"]["evidence"] < 50
 
 
+def test_sessions_are_conversations_of_their_own(tmp_path: Path) -> None:
+    """Asked in a new conversation: what is recalled from the sessions, and what from those of somebody else."""
+    (harbor,) = talk()
+    turns = harbor["conversation"].pop("session_1")
+    harbor["conversation"] |= {"session_1": turns[:20], "session_2": turns[20:]}
+    (farm,) = talk()
+    farm["sample_id"] = "farm"
+    for turn in farm["conversation"]["session_1"]:
+        turn["text"] = FILLER
+    path = tmp_path / "sessions.json"
+    path.write_text(json.dumps([harbor, farm]))
+    without = figures(bench(path, "--sessions", "--no-recall", "--budget", "5000", "--json"))
+    assert without["budgets"]["5000"]["evidence"] == 0
+    found = figures(bench(path, "--sessions", "--recall", "--budget", "5000", "--json"))["budgets"]["5000"]
+    harbors = found["by_category"]["1"]["evidence"], found["by_category"]["2"]["evidence"]
+    assert harbors == (pytest.approx(50), pytest.approx(50)), "half of the questions are about the farm"
+    assert found["recalled"] > 0
+    assert found["recalled_elsewhere"] > 0
+    beside = figures(bench(path, "--beside", "1", "--no-names", "--no-recall", "--budget", "5000", "--json"))
+    assert (beside["budgets"]["5000"]["evidence"], beside["budgets"]["5000"]["recalled_elsewhere"]) == (100, None)
+    assert bench(path, "--beside", "2").code == 2
+
+
 def test_people_get_a_table(file: Path) -> None:
     ran = bench(file, "--budget", "300", "--policy", "none", "--recall")
     assert ran.code == 0
