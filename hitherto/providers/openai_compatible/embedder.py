@@ -77,11 +77,9 @@ def without_rest(text: str, limit: int) -> str:
 
 
 def cut(text: str, limit: int, count: Callable[[str], int]) -> str:
-    """The beginning of `text` that has at most `limit` tokens by `count`, which must never count more than the bytes of
-    UTF-8. The time grows with `limit`, not with the length of the text."""
+    """The beginning of `text` that has at most `limit` tokens by `count`. The time grows with `limit`, not with the
+    length of the text."""
     text = without_rest(text, limit)
-    if utf8_length(text) <= limit:
-        return text
     for _ in range(_TRIES):
         tokens = count(text)
         if tokens <= limit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hitherto.providers.openai_compatible.embedder import cut, portion
@@ -17,6 +17,7 @@ COUNTERS = [counter_for("cl100k_base"), counter_for("nobody-knows")]
 WORDS = st.lists(st.sampled_from(["dawn ", "the ", "会议", "🦜", "zzzzqx", " . ", "\n\n", "e\u0301"]), max_size=200)
 
 
+@example(text="¼", limit=2, counter=COUNTERS[1])  # estimated as what it is composed of
 @given(text=st.one_of(st.text(), WORDS.map("".join)), limit=st.integers(1, 60), counter=st.sampled_from(COUNTERS))
 def test_what_is_left_is_the_beginning_and_fits(text: str, limit: int, counter: Any):
     count = counter.count
