@@ -12,6 +12,9 @@ from hitherto.errors import InvalidInput
 Way = Literal["latest", "triggers", "always"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
+RecallFrom = Literal["scope", "own", "off"]
+"""Where contexts recall from: all conversations of the scope, the context's own, or none."""
+
 MOST_PHRASES, LONGEST_PHRASE = 100, 200
 
 
@@ -23,7 +26,8 @@ class CrossSession:
     `latest`: the newest digest of the scope's other conversations is shown in the instructions; it is chosen at the
     conversation's first append and stays the same. `triggers`: relevant content of other conversations is recalled when
     the incoming message contains one of the phrases `search_triggers`. `always`: it is recalled for every incoming
-    message. What is recalled has a score of at least `relevance_threshold` (0 to 1).
+    message. What is recalled has a score of at least `relevance_threshold` (0 to 1). `recall`: where contexts recall
+    from, whatever the message says ("scope", "own" or "off").
 
     Raises InvalidInput for phrases without a word, for more of them than `MOST_PHRASES` or longer ones than
     `LONGEST_PHRASE`, and for another threshold.
@@ -34,6 +38,7 @@ class CrossSession:
     always: bool | None = None
     search_triggers: tuple[str, ...] | None = None
     relevance_threshold: float | None = None
+    recall: RecallFrom | None = None
 
     def __post_init__(self) -> None:
         phrases, least = cast(object, self.search_triggers), cast(object, self.relevance_threshold)
@@ -52,6 +57,7 @@ class CrossSession:
         number = isinstance(least, int | float) and not isinstance(least, bool)
         if least is not None and not (number and 0 <= cast(float, least) <= 1):
             raise InvalidInput(f"relevance_threshold is {least!r}; give a number from 0 to 1")
+        checked_recall_from(self.recall)
 
     def over(self, weaker: CrossSession) -> CrossSession:
         """The two combined: a value of `weaker` counts where this one has None."""
@@ -74,6 +80,18 @@ class CrossSession:
 
     def _said(self) -> dict[str, Any]:
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) is not None}
+
+
+def with_recall(crossing: CrossSession, recall: RecallFrom | None) -> CrossSession:
+    """`crossing`, with where contexts recall from if that is given. Raises InvalidInput."""
+    return crossing if recall is None else replace(crossing, recall=checked_recall_from(recall))
+
+
+def checked_recall_from(value: object) -> RecallFrom | None:
+    """`value`, if it is None or a `RecallFrom`. Raises InvalidInput."""
+    if value is not None and value not in get_args(RecallFrom):
+        raise InvalidInput(f"recall is {value!r}; give any of {', '.join(map(repr, get_args(RecallFrom)))}")
+    return cast("RecallFrom | None", value)
 
 
 UNSAID = CrossSession()

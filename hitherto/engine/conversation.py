@@ -16,7 +16,7 @@ from hitherto.core.context.budget import checked_budget
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.manifest import KeptContext, Manifest
 from hitherto.core.context.request import ContextRequest
-from hitherto.core.cross_session import CrossSessionLike, cross_session_of
+from hitherto.core.cross_session import CrossSessionLike, RecallFrom, cross_session_of, with_recall
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
 from hitherto.core.log.append import checked_ttl
@@ -132,7 +132,7 @@ class Conversation:
         wire: Wire = CHAT,
         model: str | None = None,
         policy: PolicyLike | None = None,
-        recall: RecallOptions | int | bool | None = None,
+        recall: RecallOptions | RecallFrom | int | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         wait: bool | float = False,
@@ -218,7 +218,7 @@ class Conversation:
         wire: Wire = CHAT,
         model: str | None = None,
         policy: PolicyLike | None = None,
-        recall: RecallOptions | int | bool | None = None,
+        recall: RecallOptions | RecallFrom | int | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         at: int | None = None,
@@ -234,9 +234,11 @@ class Conversation:
         setting `encoding`; `model` also decides which opaque items can be sent, and whether OpenAI's APIs take cache
         breakpoints. `policy`, an object or its name, governs this context alone.
 
-        `recall` searches this and the scope's other conversations for what bears on the incoming message and is not
-        shown, and puts it in front of that message: True, the number of hits, or a `RecallOptions`; False recalls
-        nothing. By default the policy decides; `balanced` recalls from this conversation. `cross_session` says how the
+        `recall` searches for what bears on the incoming message and is not shown, and puts it in front of that message:
+        "scope" (or True) in this and the scope's other conversations and its user's documents, "own" in this one; a
+        number of hits or a `RecallOptions` says more; "off" (or False) recalls nothing. By default the conversation's
+        value applies, then its agent's, then the setting, then the policy: `balanced` recalls from the scope, others
+        recall nothing. `cross_session` says how else the
         scope's other conversations are shown: "latest" (their newest digest, in the instructions), "triggers" and
         "always" (what is relevant in them, in front of the messages; with "triggers" only if the incoming message has
         one of the setting `search_triggers`). Give several of these, or `()` for none, or a `CrossSession`, which
@@ -458,15 +460,17 @@ class Conversation:
         self,
         *,
         policy: PolicyLike | None = None,
+        recall: RecallFrom | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
     ) -> None:
-        """Store the conversation's policy, how the scope's other conversations are shown in it (`cross_session`, see
-        `context`), the `subject` of the facts learned from it from now on ("": the user), and what lists show of it:
-        its `title` ("": made of the first user message) and its `metadata`, a JSON object in place of the one before.
+        """Store the conversation's policy, where its contexts recall from (`recall`: "scope", "own" or "off"), how else
+        the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject` of the facts
+        learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the first user
+        message) and its `metadata`, a JSON object in place of the one before.
 
         `ttl` (time to live) is how long messages are kept that are appended from now on and have no expiry of their
         own; zero means for ever. Where it is not set, the agent's applies, then the tenant's, then the setting `ttl`.
@@ -476,12 +480,12 @@ class Conversation:
         A conversation that does not exist yet is created. What is stored here also replaces the policy and subject that
         this object was created with. If "latest" is switched on for a conversation that began without it, the newest
         digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
-        title, metadata, `cross_session` or `ttl`.
+        title, metadata, `recall`, `cross_session` or `ttl`.
         """
         goes = policy == ""
         chosen_policy = None if goes else self._services.usable(policy)
         about = subject if not subject else checked_name(subject, "subject")
-        crossing = cross_session_of(cross_session)
+        crossing = with_recall(cross_session_of(cross_session), recall)
         shown = checked_title(title)
         described = None if metadata is None else await aside(weight(metadata), metadata_json, metadata)
         kept = checked_ttl(ttl)

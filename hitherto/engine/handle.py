@@ -47,22 +47,23 @@ class Handle:
 
     async def head_and_known(
         self, space: Space | None, at: int | None = None, *, facts: bool = True, calls: Collection[str] = ()
-    ) -> tuple[HeadWithCalls, KnownFacts]:
-        """The head, as `head` gives it, and the known facts about the conversation's subject: usually one round trip.
-        Expired messages are erased first, those of the tenant's other conversations too, because facts may rest on
-        them. Without `facts`, no facts are read. Of `calls`, the head has those that are open."""
+    ) -> tuple[HeadWithCalls, KnownFacts, bool]:
+        """The head, as `head` gives it, the known facts about the conversation's subject, and whether there is more in
+        the scope: usually one round trip. Expired messages are erased first, those of the tenant's other conversations
+        too, because facts may rest on them. Without `facts`, no facts are read. Of `calls`, the head has those that are
+        open."""
         store, asked = self.services.store, KnownFactsQuery(subject=self.subject or THE_USER, space=space, facts=facts)
-        head, known = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
+        head, known, others = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
         if head is not None and is_due(head):
             await erase_expired(store, self.scope, self.id, self.services.canonical)
         if known.due:
             await purge(self.services, self.scope.tenant)
-            head, known = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
+            head, known, others = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
         if (
             facts and head is not None and known.subject.id != self.about(head)
         ):  # this object names another subject, which is not stored yet
             known = await store.facts.known(self.scope, self.about(head), space=space)
-        return self._there(head, at), known
+        return self._there(head, at), known, others
 
     def beside(self, conversation: str, agent: str | None = None) -> Handle:
         """A handle on another conversation of the scope's user and of `agent`, by default the scope's own."""
@@ -113,6 +114,7 @@ class Handle:
             cross_session_of(settings.cross_session),
             search_triggers=settings.search_triggers,
             relevance_threshold=settings.relevance_threshold,
+            recall=settings.recall,
         )
         stored = head.cross_session.over(agent).over(otherwise)
         return stored if request is None else request.over(stored)

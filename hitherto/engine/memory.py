@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-from hitherto.core.cross_session import CrossSessionLike, cross_session_of
+from hitherto.core.cross_session import CrossSessionLike, RecallFrom, cross_session_of, with_recall
 from hitherto.core.digests.digest import Backlog
 from hitherto.core.documents import metadata_json, type_of
 from hitherto.core.export import ExportScope
@@ -330,23 +330,25 @@ class Memory:
         tenant: str,
         agent: str,
         policy: PolicyLike | None = None,
+        recall: RecallFrom | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
         time_zone: str | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
-        (`cross_session`, see `Conversation.context`), how long messages are kept (`ttl`, see
-        `Conversation.configure`), and the zone of their days, such as "Europe/Berlin" (`time_zone`, in place of the
-        setting of this name). A conversation's own values come first, and a message's own zone.
+        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope",
+        "own" or "off"), how else other conversations of the scope are shown (`cross_session`, see
+        `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`), and the zone of their
+        days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A conversation's own values
+        come first, and a message's own zone.
 
         What is not given stays as it is; with `policy=""` and `time_zone=""` the agent has none.
 
         Raises InvalidScope for an unusable name, InvalidPolicy for an unusable policy, InvalidInput for an unusable
-        `cross_session`, `ttl` or `time_zone`.
+        `recall`, `cross_session`, `ttl` or `time_zone`.
         """
         tenant, agent = checked_name(tenant, "tenant"), checked_name(agent, "agent")
         chosen = None if policy == "" else self._services.usable(policy)
-        crossing = cross_session_of(cross_session)
+        crossing = with_recall(cross_session_of(cross_session), recall)
         kept = checked_ttl(ttl)
         before = await self._services.store.defaults(tenant=tenant, agent=agent)
         defaults = AgentDefaults(

@@ -18,7 +18,7 @@ from pydantic import (
     field_validator,
 )
 
-from hitherto.core.cross_session import Way
+from hitherto.core.cross_session import RecallFrom, Way
 from hitherto.core.facts.fact import CATEGORIES, category_of
 from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.settings.values import (
@@ -159,6 +159,10 @@ class RecallSettings(_Group):
     `recall_max_tokens` tokens (unset: no limit). Where tools are used it is two and a half times as much, up to 1,000
     tokens, and no more.
 
+    `recall`: where contexts recall from: "scope" (all conversations of the scope, and its user's documents), "own" (the
+    context's own), or "off"; unset: the policy decides. Where own messages are cut, what is from elsewhere takes at
+    most the part `recall_others_share` of what is recalled.
+
     `cross_session`: in which ways contexts show other conversations of the scope: "latest" (their newest digest, in the
     instructions), "triggers" (what a search in them finds, if the incoming message has one of `search_triggers`, as
     whole words), "always" (what a search in them finds). Of what is found, at most `cross_session_limit` hits are
@@ -180,6 +184,8 @@ class RecallSettings(_Group):
     reranker_timeout: float = Field(default=2.0, gt=0)
     recall_share: float = Field(default=0.25, gt=0, lt=1)
     recall_max_tokens: int | None = Field(default=None, ge=1)
+    recall: RecallFrom | None = None
+    recall_others_share: float = Field(default=0.5, ge=0, le=1)
     cross_session: CrossSessionWays = ()
     search_triggers: Phrases = TRIGGERS
     relevance_threshold: float = Field(default=0.7, ge=0, le=1)
@@ -339,6 +345,8 @@ class SettingsOptions(TypedDict, total=False):
     reranker_timeout: float | None
     recall_share: float | None
     recall_max_tokens: int | None
+    recall: RecallFrom | None
+    recall_others_share: float | None
     cross_session: Way | Sequence[Way] | None
     search_triggers: Sequence[str] | None
     relevance_threshold: float | None

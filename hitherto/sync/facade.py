@@ -10,7 +10,7 @@ from uuid import UUID
 
 from hitherto.core.context.expansion import Expansion
 from hitherto.core.context.manifest import KeptContext, Manifest
-from hitherto.core.cross_session import CrossSessionLike
+from hitherto.core.cross_session import CrossSessionLike, RecallFrom
 from hitherto.core.digests.digest import Backlog, Digest
 from hitherto.core.documents import Document, KeptDocument
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
@@ -169,17 +169,25 @@ class SyncMemory(SyncMemoryBase):
         tenant: str,
         agent: str,
         policy: PolicyLike | None = None,
+        recall: RecallFrom | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
         time_zone: str | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, how other conversations of the scope are shown
-        (`cross_session`, see `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`),
-        and the zone of their days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A
-        conversation's own values come first, and a message's own zone. See `Memory.configure_agent`."""
+        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope",
+        "own" or "off"), how else other conversations of the scope are shown (`cross_session`, see
+        `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`), and the zone of their
+        days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A conversation's own values
+        come first, and a message's own zone. See `Memory.configure_agent`."""
         return self._run(
             lambda memory: memory.configure_agent(
-                tenant=tenant, agent=agent, policy=policy, cross_session=cross_session, ttl=ttl, time_zone=time_zone
+                tenant=tenant,
+                agent=agent,
+                policy=policy,
+                recall=recall,
+                cross_session=cross_session,
+                ttl=ttl,
+                time_zone=time_zone,
             )
         )
 
@@ -373,7 +381,7 @@ class SyncConversation(SyncPart[Conversation]):
         wire: Wire = CHAT,
         model: str | None = None,
         policy: PolicyLike | None = None,
-        recall: RecallOptions | int | bool | None = None,
+        recall: RecallOptions | RecallFrom | int | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         wait: bool | float = False,
@@ -415,7 +423,7 @@ class SyncConversation(SyncPart[Conversation]):
         wire: Wire = CHAT,
         model: str | None = None,
         policy: PolicyLike | None = None,
-        recall: RecallOptions | int | bool | None = None,
+        recall: RecallOptions | RecallFrom | int | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         at: int | None = None,
@@ -526,19 +534,26 @@ class SyncConversation(SyncPart[Conversation]):
         self,
         *,
         policy: PolicyLike | None = None,
+        recall: RecallFrom | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
     ) -> None:
-        """Store the conversation's policy, how the scope's other conversations are shown in it (`cross_session`, see
-        `context`), the `subject` of the facts learned from it from now on ("": the user), and what lists show of it:
-        its `title` ("": made of the first user message) and its `metadata`, a JSON object in place of the one before.
-        See `Conversation.configure`."""
+        """Store the conversation's policy, where its contexts recall from (`recall`: "scope", "own" or "off"), how else
+        the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject` of the facts
+        learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the first user
+        message) and its `metadata`, a JSON object in place of the one before. See `Conversation.configure`."""
         return self._run(
             lambda conversation: conversation.configure(
-                policy=policy, cross_session=cross_session, subject=subject, title=title, metadata=metadata, ttl=ttl
+                policy=policy,
+                recall=recall,
+                cross_session=cross_session,
+                subject=subject,
+                title=title,
+                metadata=metadata,
+                ttl=ttl,
             )
         )
 

@@ -25,11 +25,14 @@ class WordScores:
     """The scores of a question's words in a population.
 
     `scores` has the BM25 score of every document, 0 where nothing matches and outside the population. `idf` has the
-    weight (IDF) of each word, in their order: that of its most common term.
+    weight (IDF) of each word, in their order: that of its most common term; `strange` is that of a word that no text
+    has. `size` counts the words of the population.
     """
 
     scores: NDArray[np.float32]
     idf: NDArray[np.float32]
+    strange: float
+    size: int
     _postings: Sequence[Posting]
     _norms: NDArray[np.float32]
     _begins: NDArray[np.int64]
@@ -72,7 +75,8 @@ def weigh(
     begins = np.arange(len(postings)) if begins is None else begins
     counted = np.arange(len(lengths)) if within is None else np.flatnonzero(within)
     population = _texts(counted, sources)
-    average = max(float(lengths[counted].sum(dtype=np.int64)) / max(len(counted), 1), 1.0)
+    size = int(lengths[counted].sum(dtype=np.int64))
+    average = max(size / max(len(counted), 1), 1.0)
     norms = lengths * np.float32(SATURATION * LENGTH_WEIGHT / average) + np.float32(SATURATION * (1 - LENGTH_WEIGHT))
     for begin, end in pairwise([*begins.tolist(), len(postings)]):
         best = np.zeros_like(scores) if end > begin + 1 else scores
@@ -83,13 +87,17 @@ def weigh(
                 here = within[documents]
                 found, often = documents[here], times[here].astype(np.float32)
             having = _texts(found, sources)
-            idf[term] = np.log1p((population - having + 0.5) / (having + 0.5))
+            idf[term] = _rarity(population, having)
             gains = idf[term] * often / (often + norms[found])
             best[found] = best[found] + gains if best is scores else np.maximum(best[found], gains)
         if best is not scores:
             scores += best
     rarity = np.minimum.reduceat(idf, begins) if len(begins) else idf
-    return WordScores(scores, rarity, postings, norms, begins, idf)
+    return WordScores(scores, rarity, _rarity(population, 0), size, postings, norms, begins, idf)
+
+
+def _rarity(population: int, having: int) -> float:
+    return float(np.log1p((population - having + 0.5) / (having + 0.5)))
 
 
 def _texts(documents: NDArray[np.integer], sources: NDArray[np.integer] | None) -> int:

@@ -49,6 +49,9 @@ _AFTER_A_QUESTION = 0.4
 _OF_LIKENESS = 0.5
 """A factor for lent similarity. It adds up over neighbors, while a word counts once, so each lends less."""
 
+_COVERED, _ALIKE, _KNOWN, _SIZE, _RARE = 4.2, 0.1, 2.4, 0.28, 1.6
+"""The weights of `relevance`, fitted to the first hits of questions about the scope and about another one."""
+
 FIRST = 30
 """The number of candidates that the first stage passes on, before their neighbors are added."""
 
@@ -263,12 +266,10 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     asking = np.float32(ASKS_WEIGHT) * candidates.asks
     score = words + alike_part + author + day + asking + around
     asked = float(first.words.idf.sum())
-    covered = np.zeros_like(score)
-    if asked > 0 and first.telling:  # sharing "thanks" means nothing
-        covered = (first.words.idf @ lent_had) / np.float32(asked)
+    covered = (first.words.idf @ lent_had) / np.float32(asked) if asked > 0 else np.zeros_like(score)
     return Ranking(
         order=np.lexsort((-numbers, -candidates.seq, -score)),
-        relevance=relevance(covered, alike_most, lent_alike),
+        relevance=relevance(first.words, covered, alike_most) if first.telling else np.zeros_like(score),
         score=score,
         words=words,
         likeness=alike_part,
@@ -280,18 +281,18 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     )
 
 
-def relevance(
-    covered: NDArray[np.float32], alike: NDArray[np.float32], around: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """The probability, from 0 to 1, that a passage is relevant, if relevant ones were as common as others.
+def relevance(words: WordScores, covered: NDArray[np.float32], alike: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The probability, from 0 to 1, that a passage is evidence: that it helps to answer the question, which may as well
+    be about something else than all that is searched.
 
-    A logistic function of three things: how much of the question it covers (its terms by their rarity, an author's name
-    among them; at half where only a neighbor has one), how far its similarity is above the usual, and how much
-    similarity its neighbors lend it. It was fitted to tell LoCoMo's evidence from the ten best for questions about
-    another conversation and from the rest of the ten best. At 0.7, 53 % of the evidence passes, 22 % of what is found
-    beside it (which is often relevant as well), and 2 % of the best answers to questions about another conversation.
+    A logistic function of how much of the question the passage covers (its words by their rarity, an author's name
+    among them; at half where only a neighbor has one), how far its similarity is above the usual, how well the
+    question's words are known in all that is searched (1: each is in every text), and the size of that in words: of a
+    long text, more is known by chance. docs/recall.md says what it was fitted to, and how well it holds.
     """
-    return (1 / (1 + np.exp(2.6 - 5.0 * covered - 0.15 * alike - 0.25 * around))).astype(np.float32)
+    known = 1 - float(words.idf.mean()) / words.strange if len(words.idf) and words.strange > 0 else 0.0
+    beside = _KNOWN * known - _SIZE * np.log(max(words.size, 1)) - _RARE
+    return (1 / (1 + np.exp(-(_COVERED * covered + _ALIKE * alike + beside)))).astype(np.float32)
 
 
 def _neighbor_shares(candidates: Candidates) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:

@@ -22,6 +22,7 @@ from hitherto.core.log.time_zone import in_zone
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
 from hitherto.core.policy.span import Fate, Reason
+from hitherto.engine.arguments import MOST
 from hitherto.engine.context.context import Context, finished
 from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, chosen_facts, none_of
 from hitherto.engine.context.injection import chosen
@@ -33,6 +34,7 @@ from hitherto.engine.context.recalled import (
     found,
     load_searches,
     question_of,
+    recall_options_of,
     recall_queries,
 )
 from hitherto.engine.handle import Handle
@@ -40,6 +42,9 @@ from hitherto.engine.recall.recall import Recaller
 
 _REPLY = 40
 """Characters of a user's message that says by itself what it is about."""
+
+_HITS, _TOKENS_A_HIT = 60, 40
+"""At least so many hits, and one for so many tokens of the budget, are recalled at most."""
 
 _CHARACTERS = 4
 """Of a token, about."""
@@ -90,7 +95,7 @@ class ContextBuilder:
         `facts` is whether facts are shown (None: as the setting says).
         """
         calls = {call for message in request.incoming for call in message.answers}
-        head, known = await self._head_and_known(facts, at, calls)
+        head, known, others = await self._head_and_known(facts, at, calls)
         if self.handle.services.settings.date_messages and not request.framework:
             zone = await self.handle.zone(head)
             days = [in_zone(one.said_at or head.now, zone).date() for one in request.incoming]
@@ -108,8 +113,11 @@ class ContextBuilder:
         if recall is False or self.recaller is None:
             made, pieces = await fitted(request, fitting), Found()
         else:
-            options = recall or (RecallOptions(other_conversations=False) if used.recall else None)
-            wanted = _Wanted(options, self.handle.crossing(head, asked, defaults), used)
+            crossing = self.handle.crossing(head, asked, defaults)
+            options = recall or recall_options_of(crossing.recall or ("scope" if used.recall else "off")) or None
+            if options is not None and not (others or options.all_agents):
+                options = replace(options, other_conversations=False)
+            wanted = _Wanted(options, crossing, used)
             request, made, pieces = await self._with_recall(request, fitting, wanted, missing)
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, pieces.pieces, request, own=mine, left_out=pieces.left_out)
@@ -136,16 +144,17 @@ class ContextBuilder:
         gathered = fitting.gathered
         # Whatever the question: what is cut must not depend on it.
         today = _today(request, gathered, await self.handle.zone(gathered.head))
-        asks = bool(self._queries(gathered, _said(request, gathered), today, wanted))
+        asks = bool(self._queries(gathered, _said(request, gathered), today, wanted, request.budget))
         if asks or wanted.options is not None or wanted.policy.recalls:
             share = None if wanted.options is None else wanted.options.share
             request = replace(request, recall_tokens=self._set_aside(fitting, share))
         made = await fitted(request, fitting)
-        of_this = wanted.options is not None and not wanted.options.other_conversations
-        if of_this and all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates):
+        own = not all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates)
+        if not own and wanted.options is not None and not wanted.options.other_conversations:
             wanted = replace(wanted, options=None)  # all is shown: there is nothing to find, and no embedder to load
+        wanted = replace(wanted, own=own)
         question = self._question(request, gathered, made)
-        queries = self._queries(gathered, question, today, wanted)
+        queries = self._queries(gathered, question, today, wanted, request.budget)
         if not queries:
             return request, made, Found()
         async with self.handle.services.searches.late_turn() as turn:
@@ -178,7 +187,9 @@ class ContextBuilder:
         step = gathered.step(max(moved, asked), request.incoming) if moved > asked or _is_reply(said) else ""
         return f"{said}\n{step}" if said and step else said
 
-    def _queries(self, gathered: Gathered, question: str, today: date, wanted: _Wanted) -> Sequence[RecallQuery]:
+    def _queries(
+        self, gathered: Gathered, question: str, today: date, wanted: _Wanted, budget: int
+    ) -> Sequence[RecallQuery]:
         """The recall queries of this context; empty where nothing is to be recalled."""
         if not question or not (wanted.options is not None or wanted.crossing.recalls or wanted.policy.recalls):
             return ()
@@ -189,19 +200,21 @@ class ContextBuilder:
             question,
             today=today,
             asked=wanted.options,
+            own=wanted.own,
+            limit=wanted.limit(budget),
             crossing=wanted.crossing,
             subject=self.handle.about(gathered.head) or None,
         )
 
     async def _head_and_known(
         self, facts: bool | None, at: int | None, calls: Collection[str] = ()
-    ) -> tuple[HeadWithCalls, KnownFacts | None]:
-        """The head, and the known facts; None for these where they are not wanted."""
+    ) -> tuple[HeadWithCalls, KnownFacts | None, bool]:
+        """The head, the known facts (None where they are not wanted), and whether there is more in the scope."""
         shows = self.handle.services.settings.facts if facts is None else facts
         space = None if self.recaller is None else self.recaller.space
         shows = shows and self.recaller is not None
-        head, known = await self.handle.head_and_known(space, at, facts=shows, calls=calls)
-        return head, known if shows else None
+        head, known, others = await self.handle.head_and_known(space, at, facts=shows, calls=calls)
+        return head, known if shows else None, others
 
     async def _with_facts(
         self, known: KnownFacts | None, request: ContextRequest, fitting: Fitting, missing: list[str]
@@ -231,7 +244,7 @@ class ContextBuilder:
 
     async def known(self, budget: int) -> str | None:
         """See `Conversation.known`."""
-        head, known = await self._head_and_known(None, None)
+        head, known, _ = await self._head_and_known(None, None)
         if known is None or not len(known.ids):
             return None
         services = self.handle.services
@@ -297,6 +310,13 @@ class _Wanted:
     options: RecallOptions | None
     crossing: CrossSession
     policy: Policy
+    own: bool = True
+    """Whether some of the conversation itself is not shown."""
+
+    def limit(self, budget: int) -> int:
+        """How many things are recalled at most."""
+        given = None if self.options is None else self.options.limit
+        return min(max(budget // _TOKENS_A_HIT, _HITS), MOST) if given is None else given
 
 
 def _missing(policy: Policy, head: Head) -> list[str]:

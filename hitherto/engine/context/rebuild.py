@@ -69,7 +69,7 @@ async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
     policy = stored(json.dumps(manifest.policy))
     try:
         calls = {call for message in incoming for call in message.answers}
-        head, _ = await handle.head_and_known(None, manifest.rev, facts=False, calls=calls)
+        head, *_ = await handle.head_and_known(None, manifest.rev, facts=False, calls=calls)
     except NotFound as error:
         raise _out_of_reach(manifest) from error
     reader = LogReader(handle)

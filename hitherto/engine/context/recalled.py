@@ -43,27 +43,43 @@ _AT_ONCE = 20
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
+_FLOOR = 0.15
+"""The score from which on a hit from elsewhere is likely enough to bear on the question."""
+
+_NEAR_THE_BEST = 0.8
+"""The part of the best own score that others have, where own messages are cut."""
+
+_FEW = 120
+"""Tokens of what is elsewhere, where nothing of it is likely enough: in a small scope, right answers score little."""
+
 _LAGGING = ("vectors", "index")
 """What recall may do without for a while, because it is still being made: no manifest calls it missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
-    """What a context recalls: at most `limit` hits of these `kinds`, with a score of at least `min_score` (0 to 1).
-    Where the budget cuts, the part `share` of it is reserved for them (None: the setting `recall_share`); they take
-    whatever else is left too. `other_conversations`: from the scope's other conversations too. `all_agents`: from those
-    of the user's other agents too."""
+    """What a context recalls: at most `limit` hits of these `kinds` (None: 200 where the budget is 8,000 tokens, and so
+    on), with a score of at least `min_score` (0 to 1). None: any score in the context's own conversation. Where all of
+    that is shown, what is from elsewhere fills what is left of the budget if the best of it is likely enough to bear on
+    the question, else it is the best few, in 120 tokens. Where it is not, at most the part `recall_others_share` of
+    what is recalled is from elsewhere, and nothing that is much less likely than the best of its own.
 
-    limit: int = 60
+    Where the budget cuts, the part `share` of it is reserved for them (None: the setting `recall_share`); they take
+    whatever else is left too. `other_conversations`: from the scope's other conversations and its user's documents too.
+    `all_agents`: from those of the user's other agents too."""
+
+    limit: int | None = None
     share: float | None = None
-    min_score: float = 0.0
+    min_score: float | None = None
     kinds: frozenset[EntryKind] = SAID
     other_conversations: bool = True
     all_agents: bool = False
 
     def __post_init__(self) -> None:
-        checked_limit(self.limit)
-        checked_share(self.min_score, "min_score", ends=True)
+        if self.limit is not None:
+            checked_limit(self.limit)
+        if self.min_score is not None:
+            checked_share(self.min_score, "min_score", ends=True)
         if self.share is not None:
             checked_share(self.share, "share", ends=False)
         object.__setattr__(self, "kinds", checked_kinds(self.kinds))
@@ -76,23 +92,31 @@ class RecallOptions:
 
 
 def recall_options_of(value: object) -> RecallOptions | Literal[False] | None:
-    """The argument `recall` of `context` as options: True stands for the defaults, a number for the `limit`; None
-    leaves it to the policy, False recalls nothing. Raises InvalidInput."""
+    """The argument `recall` of `context` as options: True and "scope" stand for the defaults, "own" for those of its
+    own conversation alone, a number for the `limit`; None leaves it to the conversation, its agent, the setting, the
+    policy; False and "off" recall nothing. Raises InvalidInput."""
     match value:
         case None | RecallOptions():
             return value
+        case "off":
+            return False
+        case "scope" | "own":
+            return RecallOptions(other_conversations=value == "scope")
         case bool():
             return RecallOptions() if value else False
         case int():
             return RecallOptions(limit=value)
         case _:
-            raise InvalidInput(f"recall is {value!r}; give True, a number of things to recall, or RecallOptions(…)")
+            raise InvalidInput(
+                f'recall is {value!r}; give "scope", "own", "off", a number of things to recall, or RecallOptions(…)'
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """One search that a context makes, and the reason for it. `newest`: the question tells nothing but that it asks for
-    what was said before ("What did we discuss last time?"); it gets the newest summaries."""
+    what was said before ("What did we discuss last time?"); it gets the newest summaries. `apart`: what is elsewhere is
+    shown only where it is likely to bear on the question. `own`: not all of the conversation itself is shown."""
 
     why: RecallReason
     question: str
@@ -101,6 +125,8 @@ class RecallQuery:
     min_score: float
     today: date
     newest: bool = False
+    apart: bool = False
+    own: bool = True
 
 
 def recall_queries(
@@ -111,13 +137,15 @@ def recall_queries(
     *,
     today: date,
     asked: RecallOptions | None,
+    own: bool,
+    limit: int,
     crossing: CrossSession,
     subject: str | None,
 ) -> list[RecallQuery]:
     """The queries of a context: one for the stages of the policy that render recalled digests, one for the scope's
     other conversations, and one for the request's options, which gets what room the others leave. None of these for a
     question that tells nothing, such as "Thanks!". With a `subject`, the policy's queries find only digests of
-    conversations about it."""
+    conversations about it. `own` is whether some of the conversation itself is not shown."""
     scope, settings = handle.scope, handle.services.settings
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
@@ -163,9 +191,11 @@ def recall_queries(
                 why=RecallReason.REQUEST,
                 question=question,
                 criteria=criteria,
-                limit=asked.limit,
-                min_score=asked.min_score,
+                limit=limit,
+                min_score=asked.min_score or 0.0,
                 today=today,
+                apart=asked.other_conversations and asked.min_score is None,
+                own=own,
             )
         )
     return found
@@ -228,28 +258,46 @@ async def found(
     What the request did not ask for fits into the `reserved` tokens too. Adds to `missing` what was unavailable."""
     chosen = _Chosen(count=count, room=room, reserved=reserved)
     seen = _Seen(handle, visible)
-    for query, begun_one in zip(queries, begun, strict=True):
-        hits: Sequence[Hit | RecalledPiece] = ()
+
+    async def find(query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter) -> Sequence[Hit]:
         try:
-            if query.newest:
-                hits = await newest_summaries(handle, query.limit, query.why)
-            elif begun_one is None:
-                _miss(missing, ("recall",))
-            else:
+            if loaded is not None:
                 answer = await recaller.find(
-                    begun_one,
-                    _hidden(handle.id, visible, query.criteria),
+                    loaded,
+                    _hidden(handle.id, visible, criteria),
                     limit=query.limit + len(seen.names) + _shown_before(visible),
                     min_score=query.min_score,
                     rerank=True,
                 )
-                hits = answer.hits
                 _miss(missing, [name for name in answer.missing if name not in _LAGGING])
+                return answer.hits
         except StoreError as error:
             log.warning("Recall failed; the context goes without it: %s", error, tenant=handle.scope.tenant)
-            _miss(missing, ("recall",))
-        await chosen.choose(query, hits, seen)
+        _miss(missing, ("recall",))
+        return ()
+
+    for query, loaded in zip(queries, begun, strict=True):
+        if query.newest:
+            await chosen.choose(query, await newest_summaries(handle, query.limit, query.why), seen)
+        elif query.apart:
+            own = await find(query, loaded, replace(query.criteria, conversation=handle.id)) if query.own else ()
+            others = await find(query, loaded, replace(query.criteria, exclude_conversation=handle.id))
+            share = handle.services.settings.recall_others_share if query.own else 1.0
+            others, most = _worth_showing(others, own if query.own else None, int(share * chosen.room))
+            await chosen.choose(replace(query, limit=int(share * query.limit)), others, seen, room=most)
+            await chosen.choose(replace(query, limit=query.limit - len(chosen.groups)), own, seen)
+        else:
+            await chosen.choose(query, await find(query, loaded, query.criteria), seen)
     return Found(pieces=tuple(chosen.pieces), left_out=tuple(chosen.left_out))
+
+
+def _worth_showing(others: Sequence[Hit], own: Sequence[Hit] | None, room: int) -> tuple[Sequence[Hit], int]:
+    """Of the hits from elsewhere those that may be shown, and in how many tokens. `own` are those of the conversation
+    itself, if not all of it is shown."""
+    if own is not None:
+        floor = max(_FLOOR, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
+        return [hit for hit in others if hit.score >= floor], room
+    return others, room if max((hit.score for hit in others), default=0.0) >= _FLOOR else min(room, _FEW)
 
 
 @dataclass(slots=True)
@@ -263,11 +311,15 @@ class _Chosen:
     left_out: list[RecalledPiece] = field(default_factory=list[RecalledPiece])
     groups: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
-    async def choose(self, query: RecallQuery, hits: Sequence[Hit | RecalledPiece], seen: _Seen) -> None:
-        """Choose from the hits of a query, the best first. What fits is shown whole. What does not is cut to its
-        passages: at once, if it is one of the few best or larger than all the room there was, else at the end, so that
-        smaller messages that follow it are shown whole. A group takes the place of its message that was shown."""
-        held_back = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
+    async def choose(
+        self, query: RecallQuery, hits: Sequence[Hit | RecalledPiece], seen: _Seen, *, room: int | None = None
+    ) -> None:
+        """Choose from the hits of a query, the best first, in at most `room` tokens. What fits is shown whole. What
+        does not is cut to its passages: at once, if it is one of the few best or larger than all the room there was,
+        else at the end, so that smaller messages that follow it are shown whole. A group takes the place of its message
+        that was shown."""
+        least = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
+        held_back = least if room is None else max(self.room - room, 0)
         whole, most = self.room - held_back, len(self.pieces) + query.limit
         looked_at, set_aside = 0, list[RecalledPiece]()
         for at, hit in enumerate(hits):

@@ -71,6 +71,15 @@ left join lateral (
 ) e on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
 
+-- name: others
+-- Whether the scope has another conversation with messages, or its user a document.
+select exists (
+    select from hitherto.conversation
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id <> %(conversation)s and next_seq > 0
+) or exists (
+    select from hitherto.document where tenant = %(tenant)s and user_id = %(user)s and agent = ''
+);
+
 -- name: open_calls
 -- Of some calls, those of the view that have no result.
 select o.call_id, o.seq, o.group_seq, o.turn, o.tool

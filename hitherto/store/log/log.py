@@ -103,13 +103,14 @@ class LogStore(Part):
         *,
         at: int | None = None,
         calls: Collection[str] = (),
-    ) -> tuple[HeadWithCalls | None, KnownFacts]:
-        """The head, as `head` gives it, and the facts that a context of the conversation may show (as they are now), in
-        one round trip. Of `calls` (ids), the newest head has those that are open."""
+    ) -> tuple[HeadWithCalls | None, KnownFacts, bool]:
+        """The head, as `head` gives it, the facts that a context of the conversation may show (as they are now), and
+        whether the scope has another conversation with messages or its user a document, in one round trip. Of `calls`
+        (ids), the newest head has those that are open."""
         names = rows.scope_values(scope, conversation)
         query = SQL["head"] if at is None else SQL["head_at"]
 
-        async def read(connection: RowSecurityConnection) -> tuple[Any, list[rows.Row], list[rows.Row]]:
+        async def read(connection: RowSecurityConnection) -> tuple[Any, list[rows.Row], list[rows.Row], Any]:
             async with connection.pipeline():
                 found = opened = None
                 if at is None or 0 <= at <= _NEVER:
@@ -118,11 +119,14 @@ class LogStore(Part):
                     hashes = [heads.call_hash(call) for call in calls]
                     opened = await connection.execute_often(SQL["open_calls"], {**names, "hashes": hashes})
                 known = await connection.execute(SQL["known"], known_values(scope, conversation, asked), binary=True)
+                others = await connection.execute_often(SQL["others"], names)
             row = None if found is None else await found.fetchone()
-            return row, [] if opened is None else await opened.fetchall(), await known.fetchall()
+            opened_rows = [] if opened is None else await opened.fetchall()
+            return row, opened_rows, await known.fetchall(), await others.fetchone()
 
-        async with self._with_connection(read) as (row, opened, known):
-            return None if row is None else await heads.head_with_calls(row, opened), known_from(known, scope)
+        async with self._with_connection(read) as (row, opened, known, (others,)):
+            head = None if row is None else await heads.head_with_calls(row, opened)
+            return head, known_from(known, scope), others
 
     async def messages(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         """The messages of `reading`, ascending by seq; none when `ref` is not that conversation's."""

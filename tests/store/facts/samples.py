@@ -182,7 +182,7 @@ async def _listed(store: Store, scope: Scope, criteria: FactFilter) -> list[int]
 
 
 async def _shown(store: Store, scope: Scope) -> list[int]:
-    _, told = await store.head_and_known(scope, "no such conversation", KnownFactsQuery(subject=MUM.id))
+    _, told, _ = await store.head_and_known(scope, "no such conversation", KnownFactsQuery(subject=MUM.id))
     return told.ids.tolist()
 
 

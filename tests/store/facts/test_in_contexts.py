@@ -140,7 +140,7 @@ class TestKnownFact:
         for space in (OTHER_SPACE, None):
             none = await store.facts.known(SCOPE, MUM.id, space=space)
             assert (none.codes, none.coded) == (None, None)
-        _, beside = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=THE_USER, space=SPACE))
+        _, beside, _ = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=THE_USER, space=SPACE))
         assert beside.codes is not None
         assert beside.codes[:3].tolist() == made.tolist()
 
@@ -165,11 +165,11 @@ class TestKnownFact:
         await write(store, "c", *dialogue(1))
         for asked in (THE_USER, MUM.id, "nobody"):
             for at in (None, 0, 1, 2, 3):
-                head, told = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=asked), at=at)
+                head, told, _ = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=asked), at=at)
                 assert timeless(head) == timeless(await store.head(SCOPE, "c", at=at))
                 assert (told.subject.id, list(told.contents)) == (MUM.id, ["Sings."]), "as they are now"
             for at in (4, -1):
-                head, told = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=asked), at=at)
+                head, told, _ = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=asked), at=at)
                 assert (head, list(told.contents)) == (None, ["Sings."])
 
     @pytest.mark.parametrize("at", [None, 0, 1])
@@ -182,7 +182,7 @@ class TestKnownFact:
             async with store.write(SCOPE, name) as unit:
                 await unit.delete()
             for subject, contents in ((THE_USER, ["Swims."]), (MUM.id, ["Sings."]), ("nobody", [])):
-                head, told = await store.head_and_known(SCOPE, name, KnownFactsQuery(subject=subject), at=at)
+                head, told, _ = await store.head_and_known(SCOPE, name, KnownFactsQuery(subject=subject), at=at)
                 assert (head, told.subject.id, list(told.contents)) == (None, subject, contents)
 
     async def test_a_head_keeps_its_subject_and_what_was_extracted(self, store: Store) -> None:

@@ -76,7 +76,7 @@ class TestSharedFact:
         for scope, told in ((ADA, MUM), (BEN, MUM), (CAT, Subject(id=MUM.id, name=MUM.id))):
             assert (await store.facts.current_facts(scope, MUM.id)).subject == told
             assert (await store.facts.known(scope, MUM.id)).subject == told
-            _, found = await store.head_and_known(scope, "c", KnownFactsQuery(subject=MUM.id))
+            _, found, _ = await store.head_and_known(scope, "c", KnownFactsQuery(subject=MUM.id))
             assert found.subject == told
         everybodys = await set_whole(store, ADA.tenant, replace(MUM, members=()))
         assert (await store.facts.known(CAT, MUM.id)).subject == everybodys, "without members, it is nobody's secret"
@@ -91,7 +91,7 @@ class TestSharedFact:
             assert await known(store, scope=scope) == await listed(store, scope=scope) == []
             assert await store.facts.fact(scope, made) is None
             assert await version_of(store, made, 2, scope=scope) is None
-            head, told = await store.head_and_known(scope, "c", KnownFactsQuery(subject=THE_USER))
+            head, told, _ = await store.head_and_known(scope, "c", KnownFactsQuery(subject=THE_USER))
             assert (head, told.ids.tolist()) == (None, [])
         (own,) = (await store.facts.known(ADA, THE_USER)).shared.tolist()
         assert own
@@ -122,6 +122,6 @@ class TestSharedFact:
 
     async def test_a_context_shows_what_is_shared(self, store: Store, roses: int) -> None:
         await write(store, "mine", user("How is she?"), scope=BEN, subject=MUM.id)
-        head, told = await store.head_and_known(BEN, "mine", KnownFactsQuery(subject=THE_USER))
+        head, told, _ = await store.head_and_known(BEN, "mine", KnownFactsQuery(subject=THE_USER))
         assert head is not None
         assert (head.subject, list(told.contents), told.subject) == (MUM.id, ["Grows roses."], MUM)

@@ -58,7 +58,7 @@ class TestFactScope:
                     == await known(store, subject, scope=other)
                     == []
                 )
-                head, told = await store.head_and_known(other, "m", KnownFactsQuery(subject=subject))
+                head, told, _ = await store.head_and_known(other, "m", KnownFactsQuery(subject=subject))
                 assert (head, rows_of(told)) == (None, [])
             assert await listed(store, scope=other, state=None) == []
             assert await listed(store, scope=other, conversation="c") == []

@@ -68,7 +68,7 @@ async def erased(store: Store, *digests: int, name: str = "c") -> None:
 async def due(store: Store, tenant: str = SCOPE.tenant) -> tuple[bool, bool]:
     """Whether a context and a search say that messages wait to be erased."""
     scope = replace(SCOPE, tenant=tenant)
-    _, told = await store.head_and_known(scope, "no such conversation", KnownFactsQuery(subject=THE_USER))
+    _, told, _ = await store.head_and_known(scope, "no such conversation", KnownFactsQuery(subject=THE_USER))
     return told.due, (await search_data(store, replace(MINE, scope=scope))).due
 
 
@@ -201,7 +201,7 @@ class TestExpired:
         await said(store, passing("secret"), user("open"))
         await learn(store, "c", new("open", 1))
         await expire(store)
-        head, told = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=THE_USER, facts=False))
+        head, told, _ = await store.head_and_known(SCOPE, "c", KnownFactsQuery(subject=THE_USER, facts=False))
         assert head is not None
         assert (told.due, len(told.ids)) == (True, 0)
         assert await store.facts.facts(SCOPE, FactFilter()) != []
