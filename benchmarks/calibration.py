@@ -58,20 +58,20 @@ class _Watch:
 
     def __init__(self) -> None:
         self._fused, self._relevance = rank.fused, rank.relevance
-        self._given: list[tuple[WordScores, Any, Any]] = []
+        self._given: list[tuple[WordScores, Any]] = []
         self.features: list[float] | None = None
 
-    def relevance(self, words: WordScores, covered: Any, alike: Any) -> Any:
-        self._given.append((words, covered, alike))
-        return self._relevance(words, covered, alike)
+    def relevance(self, words: WordScores, covered: Any) -> Any:
+        self._given.append((words, covered))
+        return self._relevance(words, covered)
 
     def fused(self, first: rank.FirstStage, candidates: rank.Candidates) -> rank.Ranking:
         self._given, self.features = [], None
         ranking = self._fused(first, candidates)
-        for words, covered, alike in self._given:
+        for words, covered in self._given:
             at = ranking.order[0]
             known = 1 - float(words.idf.mean()) / words.strange if len(words.idf) else 0.0
-            self.features = [float(covered[at]), float(alike[at]), known, float(np.log(max(words.size, 1)))]
+            self.features = [float(covered[at]), known, float(np.log(max(words.size, 1)))]
         return ranking
 
     def __enter__(self) -> _Watch:
@@ -166,7 +166,7 @@ async def main(words: Sequence[str]) -> None:
         left_out = f"{calibration_error(fitted_scores(fit(others), one), one.evidence):.3f}" if others else "–"
         error = calibration_error(one.scores, one.evidence)
         print(f"{one.name}: {len(one.evidence):,}, {one.evidence.mean():.3f}, {error:.3f}; {left_out}")
-    weights = dict(zip(("constant", "covered", "alike", "known", "size"), fit([one for _, one in found]), strict=True))
+    weights = dict(zip(("constant", "covered", "known", "size"), fit([one for _, one in found]), strict=True))
     print("fitted to all:", ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items()))
 
 

@@ -49,7 +49,7 @@ _AFTER_A_QUESTION = 0.4
 _OF_LIKENESS = 0.5
 """A factor for lent similarity. It adds up over neighbors, while a word counts once, so each lends less."""
 
-_COVERED, _ALIKE, _KNOWN, _SIZE, _RARE = 4.2, 0.1, 2.4, 0.28, 1.6
+_COVERED, _KNOWN, _SIZE, _RARE = 4.2, 2.5, 0.25, 2.0
 """The weights of `relevance`, fitted to the first hits of questions about the scope and about another one."""
 
 FIRST = 30
@@ -269,7 +269,7 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     covered = (first.words.idf @ lent_had) / np.float32(asked) if asked > 0 else np.zeros_like(score)
     return Ranking(
         order=np.lexsort((-numbers, -candidates.seq, -score)),
-        relevance=relevance(first.words, covered, alike_most) if first.telling else np.zeros_like(score),
+        relevance=relevance(first.words, covered) if first.telling else np.zeros_like(score),
         score=score,
         words=words,
         likeness=alike_part,
@@ -281,18 +281,19 @@ def fused(first: FirstStage, candidates: Candidates) -> Ranking:
     )
 
 
-def relevance(words: WordScores, covered: NDArray[np.float32], alike: NDArray[np.float32]) -> NDArray[np.float32]:
+def relevance(words: WordScores, covered: NDArray[np.float32]) -> NDArray[np.float32]:
     """The probability, from 0 to 1, that a passage is evidence: that it helps to answer the question, which may as well
     be about something else than all that is searched.
 
     A logistic function of how much of the question the passage covers (its words by their rarity, an author's name
-    among them; at half where only a neighbor has one), how far its similarity is above the usual, how well the
-    question's words are known in all that is searched (1: each is in every text), and the size of that in words: of a
-    long text, more is known by chance. docs/recall.md says what it was fitted to, and how well it holds.
+    among them; at half where only a neighbor has one), how well the question's words are known in all that is searched
+    (1: each is in every text), and the size of that in words: of a long text, more is known by chance. Similarity adds
+    nothing that holds from one kind of chat to another. docs/recall.md says what it was fitted to, and how well it
+    holds.
     """
     known = 1 - float(words.idf.mean()) / words.strange if len(words.idf) and words.strange > 0 else 0.0
     beside = _KNOWN * known - _SIZE * np.log(max(words.size, 1)) - _RARE
-    return (1 / (1 + np.exp(-(_COVERED * covered + _ALIKE * alike + beside)))).astype(np.float32)
+    return (1 / (1 + np.exp(-(_COVERED * covered + beside)))).astype(np.float32)
 
 
 def _neighbor_shares(candidates: Candidates) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:

@@ -43,8 +43,9 @@ _AT_ONCE = 20
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
-_FLOOR = 0.15
-"""The score from which on a hit from elsewhere is likely enough to bear on the question."""
+_UNLIKELY, _LIKELY = 0.05, 0.5
+"""Where all of its own is shown, what is from elsewhere has the more room the likelier the best of it is evidence:
+none of what is left up to the first score, all from the second on."""
 
 _NEAR_THE_BEST = 0.8
 """The part of the best own score that others have, where own messages are cut."""
@@ -295,9 +296,10 @@ def _worth_showing(others: Sequence[Hit], own: Sequence[Hit] | None, room: int) 
     """Of the hits from elsewhere those that may be shown, and in how many tokens. `own` are those of the conversation
     itself, if not all of it is shown."""
     if own is not None:
-        floor = max(_FLOOR, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
-        return [hit for hit in others if hit.score >= floor], room
-    return others, room if max((hit.score for hit in others), default=0.0) >= _FLOOR else min(room, _FEW)
+        least = max(_UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
+        return [hit for hit in others if hit.score >= least], room
+    likely = (others[0].score - _UNLIKELY) / (_LIKELY - _UNLIKELY) if others else 0.0
+    return others, min(room, max(_FEW, int(likely * room)))
 
 
 @dataclass(slots=True)
