@@ -20,7 +20,7 @@ from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import one_line
 from hitherto.cli.terminal.tables import Column, cut, fitted, key_width, name_column, said, seq_range, wide
 from hitherto.core.log.time_zone import zone_named
-from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.filter import UNLIKELY, EntryKind
 from hitherto.engine.arguments import MOST
 from hitherto.errors import InvalidInput, StoreError
 
@@ -39,10 +39,6 @@ _LAGGING = {
     "index": "index (not all is indexed yet, and only the newest of the rest was searched)",
     "vectors": "vectors (not all is embedded yet, and the rest was searched by its words)",
 }
-
-_FAR = 0.25
-"""The part of the best score below which a hit is not shown. No score of its own would do: a right answer to a question
-in other words scores 0.1 (docs/recall.md), and what merely shares a word with it less than a quarter of that."""
 
 
 def recall(
@@ -67,11 +63,8 @@ def recall(
         typer.Option(metavar="SUBJECT", help="Search facts about this subject, and conversations about it, only."),
     ] = None,
     min_score: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, metavar="SCORE", help="The lowest score, from 0 to 1. [default: a quarter of the best one]"
-        ),
-    ] = None,
+        float, typer.Option(min=0, max=1, metavar="SCORE", help="The lowest score, from 0 to 1.")
+    ] = UNLIKELY,
     all_agents: options.AllAgents = False,
     *,
     target: Target,
@@ -88,7 +81,6 @@ def recall(
     if since is not None and until is not None and since > until:
         raise InvalidInput(f"--after is {after}, and --before {before} comes before it; change one of them")
 
-    near: list[Hit] = []
     texts: list[str] = []
 
     async def search(memory: Memory) -> RecallResult:
@@ -105,13 +97,12 @@ def recall(
             after=since,
             before=until,
             subject=subject,
-            min_score=min_score or 0.0,
+            min_score=min_score,
         )
         if conversation is not None and not found.hits:
             await check_filter(memory, conversation, scope)
-        near[:] = found.hits if min_score is not None else _near_the_best(found.hits)
         if not as_json:
-            texts[:] = [await text_with_speakers(hit, (), memory, scope, all_agents=all_agents) for hit in near]
+            texts[:] = [await text_with_speakers(hit, (), memory, scope, all_agents=all_agents) for hit in found.hits]
         return found
 
     found = search_indexed(target, search)
@@ -121,11 +112,9 @@ def recall(
         return
     warn_of_missing(found)
     if found.hits:
-        output.show(_table(near, texts, agents=all_agents))
-        if len(near) < len(found.hits):
-            output.say(f"{len(found.hits) - len(near)} more score far below the best: --min-score 0 shows them.")
+        output.show(_table(found.hits, texts, agents=all_agents))
     else:
-        output.say(_nothing(question, found, scope, min_score or 0.0))
+        output.say(_nothing(question, found, scope, min_score))
 
 
 async def _asked(memory: Memory, at: str | None, scope: Scope) -> datetime | None:
@@ -138,11 +127,6 @@ async def _asked(memory: Memory, at: str | None, scope: Scope) -> datetime | Non
     zone = (await memory.user(scope.user, tenant=scope.tenant)).time_zone
     zone = zone or (await memory.agent(scope.agent, tenant=scope.tenant)).time_zone or Settings.load().time_zone
     return asked.replace(tzinfo=zone_named(zone))
-
-
-def _near_the_best(hits: Sequence[Hit]) -> list[Hit]:
-    best = max([hit.score for hit in hits], default=0.0)
-    return [hit for hit in hits if hit.score >= _FAR * best]
 
 
 def search_indexed(target: Target, search: Callable[[Memory], Awaitable[RecallResult]]) -> RecallResult:
@@ -174,8 +158,10 @@ def _nothing(question: str, found: RecallResult, scope: Scope, min_score: float)
         return "Nothing was found: the question is empty."
     if not found.searched:
         return f"Nothing was found: there is nothing to search there, in scope {scope}."
-    relevant = f" that is as relevant as {min_score}" if min_score else ""
-    return f"Nothing{relevant} was found among {found.searched:,} entries in scope {scope}."
+    entries = f"among {found.searched:,} entries in scope {scope}"
+    if not min_score:
+        return f"Nothing was found {entries}."
+    return f"Nothing with a score of {min_score} or more was found {entries}; --min-score 0 shows the nearest."
 
 
 def _table(hits: Sequence[Hit], texts: Sequence[str], *, agents: bool) -> Table:

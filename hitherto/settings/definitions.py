@@ -188,7 +188,7 @@ class RecallSettings(_Group):
     recall_others_share: float = Field(default=0.5, ge=0, le=1)
     cross_session: CrossSessionWays = ()
     search_triggers: Phrases = TRIGGERS
-    relevance_threshold: float = Field(default=0.7, ge=0, le=1)
+    relevance_threshold: float = Field(default=0.2, ge=0, le=1)
     cross_session_limit: int = Field(default=3, ge=1, le=50)
 
 

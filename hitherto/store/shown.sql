@@ -36,7 +36,7 @@ order by m.sum_turns limit 1
 -- part: live_digests
 -- Digests that views use now, each with its conversation: the standing summary, and every chunk.
 select d.id, d.conversation, d.action, d.start_seq, d.end_seq, d.text, d.indexed, c.id as conversation_id, c.user_id, c.agent,
-       c.subject, c.next_expiry
+       c.subject, c.title as conversation_title, c.next_expiry
 from hitherto.digest d
 cross join lateral (
     select * from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = d.conversation limit 1

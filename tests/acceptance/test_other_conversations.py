@@ -29,7 +29,7 @@ async def opened(store: Store, **given: Any) -> AsyncGenerator[Memory]:
 
 
 async def told(memory: Memory, scope: Scope, text: str = BREAD, name: str = "monday") -> None:
-    await memory.conversation(name, scope=scope).append(user(text), assistant("Good to know."))
+    await memory.conversation(name, scope=scope).append(user(text), assistant("I have noted that."))
 
 
 async def asked(memory: Memory, question: str = ASKED, *, name: str = "friday", **options: Any) -> Context:
@@ -139,3 +139,87 @@ async def test_where_there_is_nothing_else_nothing_is_searched(store: Store, mon
         monkeypatch.undo()
         await told(memory, SCOPE)
         assert (await asked(memory)).manifest.recalled
+
+
+async def test_a_heading_names_the_conversation_and_the_day(store: Store) -> None:
+    """By the title that it was given; a rebuilt context has it as it was."""
+    async with opened(store) as memory:
+        monday, chat = (memory.conversation(name, scope=SCOPE) for name in ("monday", "friday"))
+        await monday.configure(title="Baking\n# days")
+        context = await asked(memory)
+        (said,) = await monday.messages(limit=1)
+        heading = f'{said.said_at.date()}, conversation "Baking\\n# days":'
+        assert shows(context, heading)
+        await monday.configure(title="Bread")
+        assert (await chat.rebuild(context.manifest)).messages == context.messages
+
+
+SEVEN_FACTS = (
+    (
+        ("My bicycle is green.", "What color is my bike?"),
+        ("Our dog is called Pixel.", "Remind me: what is my dog called?"),
+        ("I am allergic to hazelnuts.", "Which food must I avoid?"),
+        ("My sister lives in Porto.", "Where does my sister live?"),
+        ("I start my new job at the harbor office on 3 March.", "When do I begin to work there?"),
+        ("On Thursdays I play badminton with Nora.", "Which sport do I do with Nora?"),
+        ("The code of the garage door is 4471.", "What was the garage code again?"),
+    ),
+    (
+        ("I drink my coffee without sugar.", "How do I take my coffee?"),
+        ("My passport expires in August.", "Until when is my passport valid?"),
+        ("We named our son Emil.", "What is the name of my son?"),
+        ("I am reading a book about the Vikings.", "Which book am I reading?"),
+        ("My flight to Oslo leaves at seven in the morning.", "Could you tell me when my plane leaves, please?"),
+        ("The plumber comes on Tuesday.", "Who comes on Tuesday?"),
+        ("I used to be a nurse.", "What did I work as before?"),
+    ),
+    (
+        ("I take the tram to work, line nine.", "How do I get to work?"),
+        ("My guitar is a Spanish one from 1962.", "How old is my guitar?"),
+        ("I can't stand horror movies.", "Should we watch a horror movie?"),
+        ("My grandmother turns ninety in October.", "When is my grandma's birthday?"),
+        ("We keep three hens in the garden.", "How many hens do we have?"),
+        ("My favorite color is turquoise.", "Which color do I like best?"),
+    ),
+)
+
+OF_SOMETHING_ELSE = (
+    "Write a haiku about snow.",
+    "How do I reverse a list in Python?",
+    "What is the capital of Mongolia?",
+    "Translate 'good evening' into Greek.",
+    "Explain photosynthesis to a child.",
+    "Who wrote Don Quixote?",
+    "Convert 30 miles into kilometers.",
+    "Give me a synonym for happy.",
+    "Why is the sky blue?",
+    "Draft an apology to a customer whose parcel was late.",
+    "How does a heat pump function?",
+    "List the planets by size.",
+    "What does HTTP status 418 mean?",
+    "Suggest a title for a talk on queues.",
+    "Which spices belong in a curry?",
+    "Summarize the plot of Hamlet.",
+    "How long should I boil an egg?",
+    "What is the square root of 529?",
+    "Compare TCP with UDP.",
+    "Tell me a joke about penguins.",
+)
+
+
+async def test_of_seven_facts_the_right_one_is_shown(store: Store) -> None:
+    """In other words than they were told, and with a request around it; and little where something else is asked."""
+    assert sum(map(len, SEVEN_FACTS)) == len(OF_SOMETHING_ELSE) == 20
+    missed: list[str] = []
+    async with open_on(store, worker=False) as memory:
+        for number, pairs in enumerate(SEVEN_FACTS):
+            scope = replace(SCOPE, user=f"user {number}")
+            for day, (fact, _) in enumerate(pairs):
+                await told(memory, scope, fact, f"day {day}")
+            await memory.wait_for_index()
+            chat = memory.conversation("new", scope=scope)
+            missed += [question for fact, question in pairs if not shows(await chat.context(user(question)), fact)]
+            for request in OF_SOMETHING_ELSE:
+                context = await chat.context(user(request))
+                assert context.manifest.sections.get("recalled", 0) <= 150, request
+    assert len(missed) <= 1, missed

@@ -131,8 +131,6 @@ class TestForARequest:
             for k in (1, 2, 5):
                 found = await context_of(chat, "cage", recall=RecallOptions(limit=k, min_score=0.0))
                 assert len(recalled(found)) == k
-            scores = [one.score for one in (await context_of(chat, "the heron", recall=True)).manifest.recalled]
-            assert min(scores) >= RecallOptions().min_score
             none = await context_of(chat, "the heron", recall=RecallOptions(min_score=1.0))
             assert recalled(none) == []
             assert "recalled" not in none.manifest.sections

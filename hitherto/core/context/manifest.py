@@ -35,10 +35,10 @@ class Injected(_Frozen):
 class RecalledEntry(_Frozen):
     """One thing that was recalled. `why` says what asked for it: "request", "policy" or "cross_session"
     (`RecallReason`). `kind` is "message", "digest" or "passage"; it stands for the messages `start` to `end` of
-    `conversation`, which belongs to the scope's user and to `agent`. `passage` is its place in `document`. `score` (0
-    to 1) is its relevance, `tokens` what its line takes by itself. `characters` are the ranges of its text (end
-    exclusive) that are shown, empty where all of it is; the text of several messages is theirs, a line break between
-    each two."""
+    `conversation`, which belongs to the scope's user and to `agent`. `passage` is its place in `document`. `title` is
+    the one by which its heading names another conversation. `score` (0 to 1) is its relevance, `tokens` what its line
+    takes by itself. `characters` are the ranges of its text (end exclusive) that are shown, empty where all of it is;
+    the text of several messages is theirs, a line break between each two."""
 
     why: RecallReasonName
     kind: EntryKindName
@@ -49,6 +49,7 @@ class RecalledEntry(_Frozen):
     digest: int | None = None
     document: int | None = None
     passage: int | None = None
+    title: str | None = None
     score: float
     tokens: int
     characters: list[tuple[int, int]] = []

@@ -31,8 +31,9 @@ RecallReasonName = Literal["request", "policy", "cross_session"]
 class RecalledPiece:
     """One thing recalled. `start` and `end` are the messages of `conversation` that it is or stands for; a passage of a
     document that a user added has none. `members` are a group's messages, which other messages may lie between. `here`:
-    it is of the conversation that the context is of. `passage` is the passage's place in `document`. `said_at` as in
-    `core.recall.index.Source`. `speaker` is as `speaker_label` gives it. `parts` are where in a group's text another
+    it is of the conversation that the context is of. `passage` is the passage's place in `document`; `title` is the
+    document's, of anything else the one that its conversation was given. `said_at` as in `core.recall.index.Source`.
+    `speaker` is as `speaker_label` gives it. `parts` are where in a group's text another
     one begins to speak, and who; without them all of it is the `speaker`'s. `passages` are those of a long text that
     match the question, the best first. `characters` are the ranges of the text that are shown, ascending; empty where
     all of it is."""
@@ -60,7 +61,10 @@ class RecalledPiece:
     @cached_property
     def group(self) -> tuple[str, str]:
         """The day and the place of which it is; what has the same stands under one heading."""
-        where = "" if self.conversation is None or self.here else f"conversation {json_line(self.conversation)}"
+        where = ""
+        if self.conversation is not None and not self.here:
+            titled = self.title if self.title and self.kind is not EntryKind.PASSAGE else self.conversation
+            where = f"conversation {json_line(titled)}"
         if self.kind is EntryKind.PASSAGE and self.conversation is None:
             where = f"document {json_line(self.title)}" if self.title else f"document {self.document}"
         return self.said_at.date().isoformat(), where

@@ -71,6 +71,7 @@ def _told(one: RecalledPiece, request: ContextRequest) -> RecalledEntry:
         digest=one.digest,
         document=one.document,
         passage=one.passage,
+        title=None if one.here or one.kind is EntryKind.PASSAGE else one.title,
         score=round(one.score, 6),
         tokens=request.counter.count(one.line),
         characters=list(one.characters),

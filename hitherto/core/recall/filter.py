@@ -30,6 +30,10 @@ FURTHER = 128
 it."""
 
 
+UNLIKELY = 0.05
+"""The score below which a hit is so unlikely to help that it is not shown, unless it is asked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
     """Which entries are searched: those of `scope` alone, with `all_agents` also those of the same user's other agents.

@@ -39,7 +39,8 @@ class Source:
     archived from one, has none of the three. `said_at` is when it was said: of a digest and an archived document, when
     the last of its messages was; of a fact, when it was extracted or added. `subject` is what it, or its conversation,
     is about. `author` is the name its speaker goes by, if one was given. Of a passage, `title`, `doc_type`, `namespace`
-    and `metadata` (JSON text) are those of its document.
+    and `metadata` (JSON text) are those of its document; of a message or a digest, `title` is the one that its
+    conversation was given.
     """
 
     kind: EntryKind

@@ -15,7 +15,7 @@ from hitherto.core.policy.parts import Recalled as RecalledRender
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
 from hitherto.core.policy.view import View
-from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.filter import UNLIKELY, EntryKind, SearchFilter
 from hitherto.core.recall.terms import question_terms
 from hitherto.core.recall.trigger_phrases import triggered, without
 from hitherto.engine.arguments import checked_kinds, checked_limit, checked_share, checked_switch
@@ -43,9 +43,9 @@ _AT_ONCE = 20
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
-_UNLIKELY, _LIKELY = 0.05, 0.5
-"""Where all of its own is shown, what is from elsewhere has the more room the likelier the best of it is evidence:
-none of what is left up to the first score, all from the second on."""
+_ROOM = 22_000
+"""Where all of its own is shown, what is from elsewhere has so many tokens for each unit by which the score of the best
+of it, the probability that it is evidence, is above `UNLIKELY`."""
 
 _NEAR_THE_BEST = 0.8
 """The part of the best own score that others have, where own messages are cut."""
@@ -296,10 +296,10 @@ def _worth_showing(others: Sequence[Hit], own: Sequence[Hit] | None, room: int) 
     """Of the hits from elsewhere those that may be shown, and in how many tokens. `own` are those of the conversation
     itself, if not all of it is shown."""
     if own is not None:
-        least = max(_UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
+        least = max(UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
         return [hit for hit in others if hit.score >= least], room
-    likely = (others[0].score - _UNLIKELY) / (_LIKELY - _UNLIKELY) if others else 0.0
-    return others, min(room, max(_FEW, int(likely * room)))
+    likely = others[0].score - UNLIKELY if others else 0.0
+    return others, min(room, max(_FEW, int(_ROOM * likely)))
 
 
 @dataclass(slots=True)

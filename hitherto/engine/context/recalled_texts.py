@@ -184,6 +184,7 @@ def _of_messages(
         agent=of.agent or None,
         start=first.seq,
         end=members[-1].seq,
+        title=of.title,
         speaker=speaker_of(first.message),
         parts=parts_of(voices),
         members=tuple(one.seq for one in members),
@@ -236,7 +237,8 @@ async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> Reca
     row = None if says.digest is None else await handle.services.store.digest(handle.scope, handle.id, says.digest)
     if row is None or row.completed_at is None or row.hidden_rev == 0:
         return None
-    return await _of_digest(handle, head, row, RecallReason(says.why), says.score)
+    found = await _of_digest(handle, head, row, RecallReason(says.why), says.score)
+    return None if found is None else replace(found, title=says.title)
 
 
 async def _of_digest(

@@ -111,7 +111,7 @@ select exists ({expiring_conversations});
 -- of them are found. Of a large message, the item is not read for its author.
 select * from (
     (select case when m.size < 20000 then m.payload::text end, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
-            coalesce(m.said_at, m.created_at) as said_at, m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject, null as title, null as doc_type,
+            coalesce(m.said_at, m.created_at) as said_at, m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject, c.title, null as doc_type,
             null as namespace, null as metadata
      from hitherto.conversation c
      cross join lateral (
@@ -132,7 +132,7 @@ select * from (
                 where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1), (
                 select said_offset from hitherto.message m
                 where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
-            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, null, null, null, null
+            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.conversation_title, null, null, null
      from (
          select id from hitherto.digest d
          where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed
@@ -201,19 +201,19 @@ select e.scope, e.nos, e.starts, e.ends, e.vectors, e.author, e.kind, e.origin, 
 from found e
 cross join lateral (
     (select c.id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject,
-            left(m.text, %(text)s) as text, null::text as title, null::text as doc_type, null::text as metadata,
+            left(m.text, %(text)s) as text, c.title, null::text as doc_type, null::text as metadata,
             null::text as namespace
      from hitherto.message m
      cross join lateral (
-         select id, agent, subject, view_start from hitherto.conversation c
+         select id, agent, subject, title, view_start from hitherto.conversation c
          where c.tenant = %(tenant)s and c.ref = m.conversation limit 1
      ) c
      where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
        and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
        and (m.expires_at is null or m.expires_at > statement_timestamp()) limit 1)
     union all
-    (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), null, null, null,
-            null
+    (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), d.conversation_title,
+            null, null, null
      from ({shown_digests}) d
      where e.kind = 2 and d.id = e.place limit 1)
     union all
