@@ -1,4 +1,5 @@
-"""How well a score says how likely its hit is evidence: `python -m benchmarks.calibration FILE …` (LoCoMo's shape).
+"""How well a score says how likely its hit is evidence: `python -m benchmarks.calibration FILE … [--plot PICTURE]`
+(LoCoMo's shape).
 
 Each session is a conversation of its own, and each question is asked in its own scope and in another one's, each once
 whole and once as the sessions alone. Of the first hit, the score is compared with how often it is evidence; and the
@@ -30,6 +31,9 @@ from hitherto.engine.memory import Memory
 
 Floats = NDArray[np.float64]
 _BINS = 10
+_ENOUGH = 20
+"""Questions that a point of the picture has at least."""
+
 _RIDGE = 1e-3
 
 
@@ -125,9 +129,15 @@ async def _scopes(memory: Memory, labeled: LabeledConversation, *, whole: bool) 
 def calibration_error(scores: Floats, evidence: Floats) -> float:
     """The expected calibration error: in ten bins of scores, how far the mean score is from the share of evidence,
     weighed by the questions in each (Naeini et al., 2015)."""
+    bins = reliability(scores, evidence)
+    return sum(abs(score - share) * count for score, share, count in bins) / len(scores)
+
+
+def reliability(scores: Floats, evidence: Floats) -> list[tuple[float, float, int]]:
+    """In ten bins of scores, without empty ones: the mean score, the share of evidence, and how many there are."""
     bins = np.minimum((scores * _BINS).astype(int), _BINS - 1)
     of_bins = [bins == one for one in range(_BINS) if (bins == one).any()]
-    return float(sum(abs(scores[one].mean() - evidence[one].mean()) * one.mean() for one in of_bins))
+    return [(float(scores[one].mean()), float(evidence[one].mean()), int(one.sum())) for one in of_bins]
 
 
 def fit(sets: Sequence[FirstHits]) -> Floats:
@@ -149,7 +159,24 @@ def fitted_scores(weights: Floats, one: FirstHits) -> Floats:
     return 1 / (1 + np.exp(-np.insert(one.features, 0, 1.0, axis=1) @ weights))
 
 
+def draw(sets: Sequence[FirstHits], path: Path) -> None:
+    """A reliability diagram: a line a set, a point a bin of at least 20 questions."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="0.6", linestyle="--", label="as promised")
+    for one in sets:
+        points = [(score, share) for score, share, count in reliability(one.scores, one.evidence) if count >= _ENOUGH]
+        axes.plot(*zip(*points, strict=True), marker="o", markersize=3.5, label=one.name)
+    axes.set(xlabel="score of the first hit", ylabel="share that is evidence", xlim=(0, 1), ylim=(0, 1))
+    axes.legend(frameon=False, fontsize="small")
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
 async def main(words: Sequence[str]) -> None:
+    picture = Path(words[words.index("--plot") + 1]) if "--plot" in words else None
+    words = [word for word in words if word not in ("--plot", str(picture))]
     files: list[tuple[str, list[LabeledConversation]]] = []
     for at, word in enumerate(words):
         if word != "--no-names":
@@ -166,6 +193,8 @@ async def main(words: Sequence[str]) -> None:
         left_out = f"{calibration_error(fitted_scores(fit(others), one), one.evidence):.3f}" if others else "–"
         error = calibration_error(one.scores, one.evidence)
         print(f"{one.name}: {len(one.evidence):,}, {one.evidence.mean():.3f}, {error:.3f}; {left_out}")
+    if picture is not None:
+        draw([one for _, one in found], picture)
     weights = dict(zip(("constant", "covered", "known", "size"), fit([one for _, one in found]), strict=True))
     print("fitted to all:", ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items()))
 

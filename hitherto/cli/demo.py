@@ -16,7 +16,6 @@ from hitherto.cli.context import manifest_tables
 from hitherto.cli.log import digests_table
 from hitherto.cli.options import Target, default_scope
 from hitherto.cli.replay.command import requests_table, run_replay, summary
-from hitherto.cli.replay.run import Replayed
 from hitherto.cli.terminal import output
 from hitherto.cli.transcripts.transcript import parse
 from hitherto.engine.context.context import Context
@@ -44,12 +43,17 @@ def demo(budget: options.Budget = 2_000, *, target: Target) -> None:
     if found.digests:
         parts += [digests_table(found.digests, title=f"The digests, made by {settings.model}"), ""]
     if found.last is not None:
-        parts += [_remembered(found.last, found), "", manifest_tables(found.last.manifest), ""]
+        last, sent = found.last, len(found.sent)
+        title = f"Asked after {sent} requests: {last.tokens:,} tokens are sent, instead of {found.full:,}"
+        parts += [_asked(last, title), "", manifest_tables(last.manifest), ""]
+    if found.later is not None:
+        title = f"Asked in a new conversation: {found.later.tokens:,} tokens are sent"
+        parts += [_asked(found.later, title), ""]
     output.show(*parts, summary([found]), "")
     output.out().print(_next_steps(target, stored=settings.database != IN_MEMORY), soft_wrap=True)
 
 
-def _remembered(context: Context, found: Replayed) -> Panel:
+def _asked(context: Context, title: str) -> Panel:
     """The question, and what was recalled for it."""
     recalled = str(context.messages[-2]["content"]).splitlines()[1:] if context.manifest.recalled else []
     what = "Recalled for it, among the rest:" if recalled else "All that was said is in its context, word for word."
@@ -57,7 +61,6 @@ def _remembered(context: Context, found: Replayed) -> Panel:
     for line in recalled:
         if _ABOUT in line:
             text.append(f"\n{output.plain(line.strip())}", style="green")
-    title = f"Asked after {len(found.sent)} requests: {context.tokens:,} tokens are sent, instead of {found.full:,}"
     return Panel(text, title=Text(title), title_align="left")
 
 

@@ -227,11 +227,13 @@ async def simulate(
     repeats = Repeats(codec(wire), counter)
     calls, tokens_in, tokens_out = model.calls, model.tokens_in, model.tokens_out
     policy = await chat.policy()
-    recalls = policy.recalls or policy.recall
+    recall = "own" if policy.recall else None  # of the others it knows nothing
     sent = list[tuple[SentRequest, int]]()
 
     async def ask(incoming: Sequence[Message]) -> Context:
-        return await chat.context(incoming, budget=budget, instructions=instructions, wire=wire, model=agent)
+        return await chat.context(
+            incoming, budget=budget, instructions=instructions, wire=wire, model=agent, recall=recall
+        )
 
     async for step, made in requests(memory, chat, messages, ask):
         context = sendable(name, step, made)
@@ -249,8 +251,8 @@ async def simulate(
         advance()
     for question in questions:
         shares: list[float] = []
-        for recall in (None, False) if recalls else (None,):
-            context = await chat.context(question.text, budget=budget, instructions=instructions, recall=recall)
+        for wanted in (recall, False) if policy.recalls or policy.recall else (recall,):
+            context = await chat.context(question.text, budget=budget, instructions=instructions, recall=wanted)
             shares.append(evidence_shown(context, messages, question.evidence))
         into.evidence.append((shares[0], shares[-1]))
     into.count((await chat.context(budget=budget, instructions=instructions)).manifest.fates)

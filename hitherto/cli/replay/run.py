@@ -61,6 +61,7 @@ class Replayed:
     overlaps: int = 0
     digests: list[Digest] = field(default_factory=list[Digest])
     last: Context | None = None
+    later: Context | None = None
     full: int = 0
 
     @property
@@ -138,6 +139,8 @@ async def replay_all(
                 found.full = tokens[-1] + asked
                 found.last = await conversation.context(question, budget=budget)
                 account(found, found.last.manifest)
+                later = memory.conversation(f"after {transcript.id}", scope=scope, policy=policy)
+                found.later = await later.context(question, budget=budget)
             return found
 
     try:
@@ -165,8 +168,10 @@ async def _replay(
     wire = RESPONSES if policy.doing(DigestAction.COMPACT) else CHAT
     repeats = Repeats(codec(wire), counter)
 
+    recall = "own" if policy.recall else None  # whatever else there is: each replay is the same
+
     async def ask(incoming: Sequence[Message]) -> Context:
-        return await conversation.context(incoming, budget=budget, wire=wire)
+        return await conversation.context(incoming, budget=budget, wire=wire, recall=recall)
 
     first, *rest = transcript.messages
     async for step, made in requests(memory, conversation, [_marked(first), *rest], ask):

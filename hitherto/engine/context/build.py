@@ -22,7 +22,6 @@ from hitherto.core.log.time_zone import in_zone
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.engine.arguments import MOST
 from hitherto.engine.context.context import Context, finished
 from hitherto.engine.context.facts import FactsQuestion, ShownFacts, all_of, chosen_facts, none_of
 from hitherto.engine.context.injection import chosen
@@ -32,6 +31,7 @@ from hitherto.engine.context.recalled import (
     RecallOptions,
     RecallQuery,
     found,
+    hits_within,
     load_searches,
     question_of,
     recall_options_of,
@@ -42,9 +42,6 @@ from hitherto.engine.recall.recall import Recaller
 
 _REPLY = 40
 """Characters of a user's message that says by itself what it is about."""
-
-_HITS, _TOKENS_A_HIT = 60, 40
-"""At least so many hits, and one for so many tokens of the budget, are recalled at most."""
 
 _CHARACTERS = 4
 """Of a token, about."""
@@ -316,7 +313,7 @@ class _Wanted:
     def limit(self, budget: int) -> int:
         """How many things are recalled at most."""
         given = None if self.options is None else self.options.limit
-        return min(max(budget // _TOKENS_A_HIT, _HITS), MOST) if given is None else given
+        return hits_within(budget) if given is None else given
 
 
 def _missing(policy: Policy, head: Head) -> list[str]:

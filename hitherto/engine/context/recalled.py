@@ -18,7 +18,7 @@ from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import UNLIKELY, EntryKind, SearchFilter
 from hitherto.core.recall.terms import question_terms
 from hitherto.core.recall.trigger_phrases import triggered, without
-from hitherto.engine.arguments import checked_kinds, checked_limit, checked_share, checked_switch
+from hitherto.engine.arguments import MOST, checked_kinds, checked_limit, checked_share, checked_switch
 from hitherto.engine.context.recalled_texts import GroupReader, newest_summaries, recollection_of
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Hit, LoadedSearch, Recaller
@@ -43,15 +43,19 @@ _AT_ONCE = 20
 _ENDS = 20_000
 """Characters at each end of a long question that are read."""
 
-_ROOM = 22_000
+_HITS, _TOKENS_A_HIT = 60, 40
+"""At least so many hits, and one for so many tokens of the room, are recalled at most."""
+
+_ROOM = 20_500
 """Where all of its own is shown, what is from elsewhere has so many tokens for each unit by which the score of the best
 of it, the probability that it is evidence, is above `UNLIKELY`."""
 
 _NEAR_THE_BEST = 0.8
 """The part of the best own score that others have, where own messages are cut."""
 
-_FEW = 120
-"""Tokens of what is elsewhere, where nothing of it is likely enough: in a small scope, right answers score little."""
+_FEW = 90
+"""Tokens of what is elsewhere, beside their frame, where nothing of it is likely: in a small scope, right answers score
+little."""
 
 _LAGGING = ("vectors", "index")
 """What recall may do without for a while, because it is still being made: no manifest calls it missing."""
@@ -202,6 +206,11 @@ def recall_queries(
     return found
 
 
+def hits_within(tokens: int) -> int:
+    """How many hits may have room in so many tokens: at least 60."""
+    return min(max(tokens // _TOKENS_A_HIT, _HITS), MOST)
+
+
 def question_of(messages: Sequence[Message]) -> str:
     """The text of the user messages, as the question to recall for; empty where there is none. Of a long text, its
     beginning and its end: a question stands in front of pasted text, or behind it."""
@@ -260,7 +269,9 @@ async def found(
     chosen = _Chosen(count=count, room=room, reserved=reserved)
     seen = _Seen(handle, visible)
 
-    async def find(query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter) -> Sequence[Hit]:
+    async def find(
+        query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter, *, rerank: bool = True
+    ) -> Sequence[Hit]:
         try:
             if loaded is not None:
                 answer = await recaller.find(
@@ -268,7 +279,7 @@ async def found(
                     _hidden(handle.id, visible, criteria),
                     limit=query.limit + len(seen.names) + _shown_before(visible),
                     min_score=query.min_score,
-                    rerank=True,
+                    rerank=rerank,
                 )
                 _miss(missing, [name for name in answer.missing if name not in _LAGGING])
                 return answer.hits
@@ -281,25 +292,25 @@ async def found(
         if query.newest:
             await chosen.choose(query, await newest_summaries(handle, query.limit, query.why), seen)
         elif query.apart:
-            own = await find(query, loaded, replace(query.criteria, conversation=handle.id)) if query.own else ()
-            others = await find(query, loaded, replace(query.criteria, exclude_conversation=handle.id))
-            share = handle.services.settings.recall_others_share if query.own else 1.0
-            others, most = _worth_showing(others, own if query.own else None, int(share * chosen.room))
-            await chosen.choose(replace(query, limit=int(share * query.limit)), others, seen, room=most)
-            await chosen.choose(replace(query, limit=query.limit - len(chosen.groups)), own, seen)
+            elsewhere = replace(query.criteria, exclude_conversation=handle.id)
+            if query.own:
+                own = await find(query, loaded, replace(query.criteria, conversation=handle.id))
+                least = max(UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
+                share = handle.services.settings.recall_others_share
+                fewer = replace(query, limit=int(share * query.limit), min_score=least)
+                others = await find(fewer, loaded, elsewhere) if fewer.limit else ()
+                await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
+                await chosen.choose(replace(query, limit=query.limit - len(chosen.groups)), own, seen)
+            else:
+                others = await find(replace(query, limit=_BEST), loaded, elsewhere, rerank=False)
+                likely = others[0].score - UNLIKELY if others else 0.0
+                most = min(chosen.room, max(_FEW, int(_ROOM * likely)))
+                if most > _FEW:
+                    others = await find(replace(query, limit=min(query.limit, hits_within(most))), loaded, elsewhere)
+                await chosen.choose(query, others, seen, room=most)
         else:
             await chosen.choose(query, await find(query, loaded, query.criteria), seen)
     return Found(pieces=tuple(chosen.pieces), left_out=tuple(chosen.left_out))
-
-
-def _worth_showing(others: Sequence[Hit], own: Sequence[Hit] | None, room: int) -> tuple[Sequence[Hit], int]:
-    """Of the hits from elsewhere those that may be shown, and in how many tokens. `own` are those of the conversation
-    itself, if not all of it is shown."""
-    if own is not None:
-        least = max(UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
-        return [hit for hit in others if hit.score >= least], room
-    likely = others[0].score - UNLIKELY if others else 0.0
-    return others, min(room, max(_FEW, int(_ROOM * likely)))
 
 
 @dataclass(slots=True)
