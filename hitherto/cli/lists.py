@@ -13,10 +13,11 @@ from rich.table import Table
 
 from hitherto.cli import options
 from hitherto.cli.memory import with_memory
-from hitherto.cli.options import LOCAL_TENANT, Target, moment
+from hitherto.cli.options import LOCAL_TENANT, Target
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, cut, fitted, key_width, minute, name_column, seq_range
 from hitherto.core.log.conversations import ConversationInfo, ScopePart
+from hitherto.core.log.time_zone import moment
 from hitherto.core.run import Run, RunEvent
 from hitherto.engine.arguments import MOST
 from hitherto.engine.memory import Memory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitherto.core.scope import Scope
-from hitherto.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hitherto.settings import Settings
@@ -126,18 +124,3 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     # typer reads it; the type of a function does not know it.
     run.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
     return run
-
-
-def moment(option: str, text: str | None, of_day: time) -> datetime | None:
-    """The time that an option names; for a day, its time `of_day`. Raises InvalidInput."""
-    if text is None:
-        return None
-    try:
-        return datetime.combine(date.fromisoformat(text), of_day, UTC)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"{option} is {text!r}; give a day or a time, like 2026-11-30T09:15") from None

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from hitherto.cli import options
 from hitherto.cli.memory import check_filter, with_memory
-from hitherto.cli.options import Target, moment
+from hitherto.cli.options import Target
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import one_line
 from hitherto.cli.terminal.tables import Column, cut, fitted, key_width, name_column, said, seq_range, wide
-from hitherto.core.log.time_zone import zone_named
+from hitherto.core.log.time_zone import moment, zone_named
 from hitherto.core.recall.filter import UNLIKELY, EntryKind
 from hitherto.engine.arguments import MOST
 from hitherto.errors import InvalidInput, StoreError
@@ -84,7 +84,7 @@ def recall(
     texts: list[str] = []
 
     async def search(memory: Memory) -> RecallResult:
-        from hitherto.integrations.conversation_tools import text_with_speakers  # not while commands are only listed
+        from hitherto.integrations.memory_tools import text_with_speakers  # not while commands are only listed
 
         found = await memory.recall(
             question,

@@ -19,6 +19,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSessionLike, RecallFrom, cross_session_of, with_recall
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
@@ -47,6 +48,7 @@ from hitherto.engine.context.rebuild import keep, keeps, rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder, items_within
 from hitherto.engine.digests.fire import committed, fired, refire
+from hitherto.engine.facts.remember import remember
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult, append
 from hitherto.engine.log.erase import erase_messages
@@ -445,6 +447,19 @@ class Conversation:
         for a budget in which nothing can be shown.
         """
         return await expanded(self._handle, what, budget)
+
+    async def remember(self, content: str, *, category: str | None = None) -> AddedFact:
+        """Keep a fact about the conversation's subject that its agent has learned in the running turn: private, not
+        confirmed, until a person does so.
+
+        It rests on the user's message that began the turn: the newest one in the log, or, where the log ends with an
+        answer or is empty, the message that is appended next. What becomes of that message becomes of the fact. Where
+        the same statement is current already, that fact was said again.
+
+        An agent remembers at most 5 facts a turn, and 50 of one user within 24 hours. Raises InvalidFact beyond that,
+        for an unusable content, and where the message was erased.
+        """
+        return await remember(self._handle, content, category)
 
     async def digests(self, *, after: int | None = None, limit: int = 1_000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at

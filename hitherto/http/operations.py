@@ -174,6 +174,7 @@ OPERATIONS = (
         _retry         POST    /conversations/{conversation}/retries   repeatable
         configure      PATCH   /conversations/{conversation}           repeatable
         finish         POST    /conversations/{conversation}/finish    repeatable
+        remember       POST    /conversations/{conversation}/facts
         start_digests  POST    /conversations/{conversation}/digests   repeatable
         pop            POST    /conversations/{conversation}/pop
         rewind         POST    /conversations/{conversation}/rewind

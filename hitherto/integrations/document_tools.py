@@ -142,10 +142,10 @@ def _listed(document: Document) -> dict[str, Any]:
     }
 
 
-def asked(query: object) -> str:
+def asked(query: object, name: str = "query") -> str:
     """A model's query. Raises InvalidInput for anything but a text."""
     if not isinstance(query, str):
-        raise InvalidInput(f"query is {query!r}; give what to look for as text")
+        raise InvalidInput(f"{name} is {query!r}; give what to look for as text")
     return query
 
 

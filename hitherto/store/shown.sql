@@ -86,10 +86,10 @@ where f.tenant = %(tenant)s and (
     or (select true from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.fact = f.id and not e.retracted limit 1) is null
     or (select true from hitherto.fact_evidence e
-        cross join lateral (
+        left join lateral (
             select expires_at from hitherto.message m
             where m.tenant = %(tenant)s and m.conversation = e.conversation and m.seq = e.seq limit 1
-        ) m
+        ) m on true
         where e.tenant = %(tenant)s and e.fact = f.id and not e.retracted
           and (m.expires_at is null or m.expires_at > statement_timestamp()) limit 1))
 

@@ -11,7 +11,8 @@ from psycopg import AsyncCursor
 
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Digest, DigestOutcome
-from hitherto.core.facts.queries import CurrentFacts
+from hitherto.core.facts.fact import NewFact
+from hitherto.core.facts.queries import AddedFact, CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.message import Logged
@@ -35,7 +36,7 @@ from hitherto.store.connections.row_security import RowSecurityConnection
 from hitherto.store.connections.silence import allow_long_work
 from hitherto.store.documents import document_values
 from hitherto.store.errors import ours
-from hitherto.store.facts.learn import forget_facts_of, learn
+from hitherto.store.facts.learn import count_remembered, forget_facts_of, learn, remember
 from hitherto.store.facts.rows import read_current_facts
 from hitherto.store.log import heads
 from hitherto.store.recall import removal
@@ -184,6 +185,30 @@ class Unit:
         with ours():
             return await read_current_facts(self._connection, self._scope, subject, hold=True)
 
+    async def remembered(self, seq: int) -> tuple[int, int]:
+        """How many facts the scope's agent has remembered of message `seq` of this conversation, and how many of its
+        user in the last 24 hours, deleted ones too. Nobody else counts them until the unit ends."""
+        with ours():
+            return await count_remembered(self._connection, self._whose, seq)
+
+    async def forgotten(self, first: int, last: int) -> Ranges:
+        """The messages from `first` to `last` of which an agent had remembered a fact that was deleted since."""
+        with ours():
+            found = await self._connection.execute(SQL["forgotten"], {**self._at, "first": first, "last": last})
+            return ranges([seq async for (seq,) in found])
+
+    async def remember(self, subject: str, fact: NewFact) -> AddedFact:
+        """Write a fact that the agent remembers about a subject: private, not confirmed, by nobody. Its messages are of
+        this conversation; one of them may be that which is appended next. Where a current fact says the same, that was
+        said again, unless it rests on these messages already. Takes the place of `commit`."""
+        assert not self._done, "a unit of work commits once"
+        with ours():
+            coming = self.head.next_seq
+            added = await remember(self._connection, self._scope, self._whose, subject, fact, coming=coming)
+            await self._connection.execute("commit")
+        self._done = True
+        return added
+
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
         progress are due at once.
@@ -210,13 +235,14 @@ class Unit:
         allow_long_work(self._connection)
         with ours():
             async with self._connection.pipeline():
-                await removal.hold_all(self._connection, self._whose, last=self.head.last_seq)
+                # A fact may rest on a message that was to come.
+                await removal.hold_all(self._connection, self._whose, last=self.head.next_seq)
                 await self._connection.execute(SQL["forget_receipts_of"], self._at)
                 await self._connection.execute(SQL["forget_contexts_within"], {**self._whose, "ranges": None})
                 await self._connection.execute(SQL["forget_runs_of"], self._names)
                 await removal.unindex_all(self._connection, self._whose, last=self.head.last_seq)
                 if facts:
-                    await forget_facts_of(self._connection, self._whose, last=self.head.last_seq)
+                    await forget_facts_of(self._connection, self._whose, last=self.head.next_seq)
                 await self._connection.execute(SQL["delete_conversation"], self._at)
                 # Last, to find the calls too that were recorded while the deletion waited for its lock.
                 await self._connection.execute(SQL["forget_calls_of"], self._at)

@@ -523,6 +523,11 @@ class SyncConversation(SyncPart[Conversation]):
         (o200k_base): what was digested, redacted, dropped or cut is read as it was said. See `Conversation.expand`."""
         return self._run(lambda conversation: conversation.expand(what, budget=budget))
 
+    def remember(self, content: str, *, category: str | None = None) -> AddedFact:
+        """Keep a fact about the conversation's subject that its agent has learned in the running turn: private, not
+        confirmed, until a person does so. See `Conversation.remember`."""
+        return self._run(lambda conversation: conversation.remember(content, category=category))
+
     def digests(self, *, after: int | None = None, limit: int = 1000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at
         most `limit` (1 to 1,000), those after the id `after`. Where they are large, they are fewer, but at least one:

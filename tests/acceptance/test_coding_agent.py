@@ -15,7 +15,7 @@ import pytest
 
 from hitherto import Context, Conversation, Memory, tool_result
 from hitherto.core.log.message import Wire
-from hitherto.integrations.conversation_tools import ConversationTools, conversation_tools
+from hitherto.integrations.memory_tools import MemoryTools, memory_tools
 from hitherto.simulation.figures import Repeats
 from hitherto.simulation.work import SentTokens, request_text
 from hitherto.store.store import Store
@@ -70,15 +70,15 @@ def write_repository(root: Path) -> None:
 class Tools:
     """What the agent works with in `root`, and how it looks into its conversation."""
 
-    def __init__(self, root: Path, memory: Memory, look: ConversationTools) -> None:
+    def __init__(self, root: Path, memory: Memory, look: MemoryTools) -> None:
         self._root, self._memory, self._look = root, memory, look
 
     async def run(self, name: str, arguments: dict[str, Any]) -> str:
         if name == "expand":
             return await self._look.expand(**arguments)
-        if name == "search_conversation":
+        if name == "recall":
             await self._memory.wait_for_index()
-            return json.dumps(await self._look.search_conversation(**arguments))
+            return json.dumps(await self._look.recall(**arguments))
         return await asyncio.to_thread(getattr(self, name), **arguments)
 
     def list_files(self) -> str:
@@ -110,7 +110,7 @@ class Tools:
         return f"exit {done.returncode}\n{done.stdout}{done.stderr}"
 
 
-def schemas(wire: Wire, look: ConversationTools) -> list[dict[str, Any]]:
+def schemas(wire: Wire, look: MemoryTools) -> list[dict[str, Any]]:
     """The tools as the API takes them."""
     text, nothing = {"type": "string"}, dict[str, Any]()
     own = {
@@ -177,7 +177,7 @@ def plan(wire: Wire) -> list[Callable[[Body], Ask]]:
     steps = [always("list_files"), always("run_test"), *reads, always("read_file", path="build.log"), *greps[:2]]
     steps += [shortened, note("COLOR.md", r"bound in (\w+) cloth"), *greps, *reads]
     steps += [always("read_file", path="ledger/rounding.py"), mend, always("run_test"), *greps]
-    steps += [always("search_conversation", query="job that did not finish, code"), left_out, note("CODE.md", r"E-\d+")]
+    steps += [always("recall", question="job that did not finish, code"), left_out, note("CODE.md", r"E-\d+")]
     return steps + [always("read_file", path="CODE.md")] * (STEPS - len(steps))
 
 
@@ -212,7 +212,7 @@ def cost(contexts: Sequence[Context]) -> float:
 async def test_sixty_steps_at_4000_tokens(memory: Memory, api: Api, tmp_path: Path) -> None:
     write_repository(tmp_path)
     held = (tmp_path / "ledger" / "held_2019.py").read_text()
-    look = conversation_tools(memory, SCOPE, "c")
+    look = memory_tools(memory, SCOPE, "c")
     tools = Tools(tmp_path, memory, look)
     always: dict[str, Any] = {"wire": api.wire, "instructions": INSTRUCTIONS, "tools": schemas(api.wire, look)}
     chat = memory.conversation("c", scope=SCOPE)

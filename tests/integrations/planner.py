@@ -93,12 +93,17 @@ def assert_no_orphans(items: Sequence[Any]) -> None:
 
 
 def assert_takes(function: Callable[..., Any], parameters: dict[str, Any]) -> None:
-    """The function has the schema's parameters, in order, with their types and defaults."""
-    types = {"string": str, "integer": int}
-    given = {
-        name: (types[of["type"]], of.get("default", Parameter.empty)) for name, of in parameters["properties"].items()
-    }
+    """The function has the schema's parameters, in order, with their types and defaults. Of a strict schema, those that
+    may be null are None by default."""
+    types: dict[str, Any] = {"string": str, "integer": int}
+    given: dict[str, tuple[Any, Any]] = {}
+    for name, of in parameters["properties"].items():
+        if isinstance(of["type"], list):
+            given[name] = types[of["type"][0]] | None, None
+        else:
+            given[name] = types[of["type"]], of.get("default", Parameter.empty)
     found = signature(function, eval_str=True).parameters
     assert {name: (one.annotation, one.default) for name, one in found.items()} == given
     assert list(found) == list(given)
-    assert parameters["required"] == [name for name, (_, default) in given.items() if default is Parameter.empty]
+    optional = {name for name, (_, default) in given.items() if default not in (None, Parameter.empty)}
+    assert parameters["required"] == [name for name in given if name not in optional]

@@ -120,7 +120,7 @@ LISTED = {
 NEW = {
     **BOOK, "category": "hobby", "content": "Plays chess.", "fingerprint": "chess", 
     "confidence": 0.5, "by": None, "metadata": "{}", "tokens": 3, "length": 2, "hashes": b"12345678", "counts": b"1",
-    "seqs": [3, 5], "ref": 1, "action": "extracted", "single_valued": False,
+    "seqs": [3, 5], "ref": 1, "action": "extracted", "single_valued": False, "coming": None,
 }  # fmt: skip
 TAKEN = {**SCOPE, "ref": 1, "firsts": [100, 7], "lasts": [109, 7], "confirmed": False}
 HELD = {**TAKEN, "subject": "s1", "facts": [8], "fingerprints": ["u7", "chess"], "categories": [], "categories_of": []}
@@ -168,6 +168,9 @@ CASES = {
     "hold_facts, of a category": bound("hold_facts", {**HELD, "categories_of": [8]}, OWN, 4 * OWN),
     "learn_fact": bound("learn_fact", NEW, 1, 20),
     "learn_fact, again": bound("learn_fact", {**NEW, "fingerprint": "u7"}, 1, 20),
+    "learn_fact, of what comes next": bound("learn_fact", {**NEW, "seqs": [LENGTH], "coming": LENGTH}, 1, 20),
+    "remembered": bound("remembered", {**SCOPE, "ref": 1, "seq": 7}, 1, 4 * (2 * OWN + 200)),
+    "forgotten": bound("forgotten", {**SCOPE, "ref": 1, "first": 100, "last": 109}, 0, 40),
     "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 1, 20),
     "supersede_facts": bound("supersede_facts", {**NEW, "fingerprint": "u7", "facts": [8]}, 1, 20),
     "supersede_facts, all of a category": bound(

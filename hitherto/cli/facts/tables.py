@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hitherto.cli.terminal.output import one_line
 from hitherto.cli.terminal.tables import Column, day, fitted, key_width, minute, name_column, said, shortened, wide
-from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
+from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, Subject, Visibility
 from hitherto.core.log.message import Logged
 from hitherto.core.scope import THE_USER
 
@@ -85,11 +85,15 @@ def history_table(events: Sequence[FactEvent]) -> Table:
     columns = [
         Column("when (UTC)", [minute(event.at) for event in events], gives=3),
         Column("what", [event.action.value for event in events], gives=1),
-        name_column("by", [event.by or "a digest" for event in events], gives=4),
+        name_column("by", [event.by or _without_user(event) for event in events], gives=4),
         Column("version", [str(event.version) for event in events], gives=2, right=True),
         Column("fact", contents, prose=True),
     ]
     return fitted("History", columns)
+
+
+def _without_user(event: FactEvent) -> str:
+    return "the agent" if event.action is FactAction.REMEMBERED else "a digest"
 
 
 def subjects_table(subjects: Sequence[Subject]) -> Table:

@@ -17,7 +17,7 @@ from hitherto.errors import InvalidModelAnswer
 MOST_FACTS = 50
 """The most facts of one answer that are read."""
 
-_UNSURE = 0.5
+UNSURE = 0.5
 """The confidence of a fact for which the model gave none."""
 
 
@@ -138,7 +138,7 @@ def _category(given: object, categories: tuple[str, ...]) -> tuple[str, str]:
 
 def _confidence(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # noqa: PLR0124 (NaN)
-        return _UNSURE
+        return UNSURE
     return float(min(max(0, given), 1))
 
 

@@ -31,6 +31,12 @@ MOST_EVIDENCE = 100
 LONGEST_CATEGORY = 50
 """Characters of a category."""
 
+MOST_OF_A_TURN = 5
+"""Facts that an agent can remember in one turn."""
+
+MOST_OF_A_DAY = 50
+"""Facts that an agent can remember of one user within 24 hours."""
+
 
 class Visibility(StrEnum):
     """Who is shown a fact: its owner alone, or all members of its subject."""
@@ -53,6 +59,7 @@ class FactAction(StrEnum):
     """What happened to a fact, in its history."""
 
     EXTRACTED = "extracted"
+    REMEMBERED = "remembered"
     ADDED = "added"
     REPEATED = "repeated"
     EDITED = "edited"
@@ -136,8 +143,8 @@ def fact_line(category: str, content: str, *, shared: bool) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactEvent:
     """One entry of a fact's history: from then on the fact was at `version`, with this content, category and
-    visibility. `by` is the user who did it, None if nobody did (a digest, for example). For a deleted fact, `content`
-    is "" in every entry."""
+    visibility. `by` is the user who did it, None if nobody did (a digest, or the agent that remembered it). For a
+    deleted fact, `content` is "" in every entry."""
 
     action: FactAction
     at: datetime

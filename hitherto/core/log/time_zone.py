@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
+
+from hitherto.errors import InvalidInput
 
 
 def zone_named(name: str) -> tzinfo:
@@ -41,3 +43,18 @@ def in_utc(at: datetime | None) -> datetime | None:
 def with_offset(at: datetime, seconds: int) -> datetime:
     """The time in the zone of such an offset."""
     return at.astimezone(timezone(timedelta(seconds=seconds)))
+
+
+def moment(name: str, text: object, of_day: time) -> datetime | None:
+    """The time that the argument `name` says; for a day, its time `of_day`, in UTC. Raises InvalidInput."""
+    if text is None:
+        return None
+    try:
+        return datetime.combine(date.fromisoformat(str(text)), of_day, UTC)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(str(text))
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"{name} is {text!r}; give a day or a time, like 2026-11-30T09:15") from None

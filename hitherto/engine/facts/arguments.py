@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from hitherto.core.facts.fact import LONGEST_FACT, OTHER, Fact, FactState, category_of
+from hitherto.core.facts.fact import (
+    LONGEST_FACT,
+    OTHER,
+    Fact,
+    FactState,
+    NewFact,
+    category_of,
+    fingerprint_of_fact,
+)
 from hitherto.core.log.message import storable
 from hitherto.core.plain_text import has_visible_text, plain
 from hitherto.engine.arguments import MOST
+from hitherto.engine.services import Services
 from hitherto.errors import InvalidFact
 
 
@@ -25,6 +34,21 @@ def content_of(given: object) -> str:
     if len(kept) > LONGEST_FACT:
         raise _too_long(len(kept))
     return kept
+
+
+def new_fact(services: Services, content: object, category: object, *, confidence: float) -> NewFact:
+    """The fact that these make. Raises InvalidFact."""
+    said = content_of(content)
+    kept, metadata = category_of_new(category, services.settings.fact_categories)
+    return NewFact(
+        category=kept,
+        content=said,
+        fingerprint=fingerprint_of_fact(said),
+        tokens=services.canonical.count(said),
+        confidence=confidence,
+        metadata=metadata,
+        single_valued=kept in services.settings.single_fact_categories,
+    )
 
 
 def _too_long(length: int) -> InvalidFact:

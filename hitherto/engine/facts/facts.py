@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from hitherto.core.facts.change import deleted_fact, no_such_fact
-from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, NewFact, Visibility, fingerprint_of_fact
+from hitherto.core.facts.fact import Fact, FactAction, FactEvent, FactState, Visibility, fingerprint_of_fact
 from hitherto.core.facts.queries import AddedFact, FactChange, FactFilter
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged
@@ -94,17 +94,7 @@ class Facts:
         setting `single_fact_categories`), the new value supersedes the one before. Raises InvalidFact.
         """
         subject = self._subject or THE_USER
-        content = arguments.content_of(content)
-        kept, metadata = arguments.category_of_new(category, self._defined)
-        fact = NewFact(
-            category=kept,
-            content=content,
-            fingerprint=fingerprint_of_fact(content),
-            tokens=self._services.canonical.count(content),
-            confidence=1.0,
-            metadata=metadata,
-            single_valued=self._single(kept),
-        )
+        fact = arguments.new_fact(self._services, content, category, confidence=1.0)
         added = await self._store.add(self._scope, subject, fact)
         self._services.appended.set()
         return added

@@ -98,19 +98,21 @@ def found_facts_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact
 
 
 async def merge_found(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
-    """The found facts, merged with the facts current in `unit`, which may have changed since the model was asked.
+    """The found facts, merged with the facts current in `unit`, which may have changed since the model was asked. A
+    message of which an agent had remembered something that was deleted says nothing.
 
     None where merging fails: an error here must not lose the digest that was made and paid for. The messages then do
     not count as extracted, so that the next digest of them can learn their facts.
     """
     current = await unit.current_facts(found_facts.subject)
+    forgotten = await unit.forgotten(found_facts.start, found_facts.end)
     try:
         return await asyncio.to_thread(
             merged,
             current.facts,
             found_facts.found,
             subject=found_facts.subject,
-            extracted=unit.head.extracted,
+            extracted=joined((*unit.head.extracted, *forgotten)),
             single=services.settings.single_fact_categories,
             count=services.canonical.count,
             said_at={one.seq: one.said_at for one in work.messages},

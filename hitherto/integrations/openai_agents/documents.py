@@ -56,6 +56,7 @@ def described(tools: list[FunctionTool], schemas: Sequence[dict[str, Any]]) -> l
     for tool, schema in zip(tools, schemas, strict=True):
         says = copy.deepcopy(schema["function"])
         tool.description, tool.params_json_schema = says["description"], says["parameters"]
+        tool.strict_json_schema = says.get("strict", False)
     return tools
 
 

@@ -179,7 +179,7 @@ class FactStore(Part):
             with ours():
                 made = None
                 async with connection.pipeline():
-                    await connection.execute(SQL["hold_facts"], _beside(kept, fact.single_valued))
+                    await connection.execute(SQL["hold_facts"], rows.beside_values(kept, fact.single_valued))
                     if fact.single_valued:
                         await connection.execute(SQL["index_hold_scope"], kept)
                     if alike is None:
@@ -198,7 +198,7 @@ class FactStore(Part):
         """Change one of the scope's own facts, and return it as it is afterwards, at the next version; sharing a shared
         fact, or unsharing a private one, changes nothing. A fact that is EDITED or RESTORED is confirmed too; a
         RESTORED one is current again, and private. A DELETED fact loses all contents and evidence, those in its history
-        too.
+        too; `Unit.forgotten` still has the messages of one that an agent had remembered.
 
         Raises NotFound for a fact that does not exist, is not the scope's own or is deleted; StaleVersion when it is
         not at the version `expect`; InvalidFact for any change but DELETED, RESTORED and UNSHARED of one that is not
@@ -231,7 +231,7 @@ class FactStore(Part):
             )
             with ours():
                 async with connection.pipeline():
-                    await connection.execute(SQL["hold_facts"], _beside(about, single_valued))
+                    await connection.execute(SQL["hold_facts"], rows.beside_values(about, single_valued))
                     if goes or single_valued:
                         await connection.execute(SQL["index_hold_scope"], about)
                     if statement is not None:
@@ -265,14 +265,6 @@ def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
     return {**rows.owner_values(scope), "all_agents": all_agents}
 
 
-def _beside(values: dict[str, Any], single_valued: bool) -> dict[str, Any]:
-    """What `hold_facts` binds: the fact, and with `single_valued` all others of its category. They are locked before
-    the scope's index, as an indexing worker does."""
-    categories = [values["category"]] if single_valued else []
-    nothing: dict[str, Any] = {"firsts": [], "lasts": [], "ref": None, "categories_of": []}
-    return {**values, **nothing, "fingerprints": [values["fingerprint"]], "categories": categories}
-
-
 def _statement(action: FactAction, visibility: str) -> LiteralString | None:
     """The statement for a change to a fact with this visibility; None if there is nothing to change."""
     match action:
@@ -289,6 +281,11 @@ def _statement(action: FactAction, visibility: str) -> LiteralString | None:
         case FactAction.DELETED:
             return SQL["delete_fact"]
         case (
-            FactAction.EXTRACTED | FactAction.ADDED | FactAction.REPEATED | FactAction.SUPERSEDED | FactAction.WITHDRAWN
+            FactAction.EXTRACTED
+            | FactAction.REMEMBERED
+            | FactAction.ADDED
+            | FactAction.REPEATED
+            | FactAction.SUPERSEDED
+            | FactAction.WITHDRAWN
         ):
             raise AssertionError("check_change has refused it")

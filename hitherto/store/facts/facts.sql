@@ -332,13 +332,21 @@ set visibility = %(visibility)s, version = version + 1, updated_at = greatest(hi
 where tenant = %(tenant)s and id = %(id)s;
 
 -- name: delete_fact
--- Delete what a fact says, and said before, and its evidence; its id, category and dates stay.
+-- Delete what a fact says, and said before, and its evidence; its id, category and dates stay. Of one that an agent has
+-- remembered, the messages are kept in mind as retracted ones: no digest may have read them yet.
 with now as materialized (
     select hitherto.clock() as at
 ), events as (
     update hitherto.fact_event set content = '' where tenant = %(tenant)s and fact = %(id)s
+), remembered as materialized (
+    select exists (
+        select 1 from hitherto.fact_event e
+        where e.tenant = %(tenant)s and e.fact = %(id)s and e.action = 'remembered' offset 0) as so
+), unread as (
+    update hitherto.fact_evidence set retracted = true
+    where tenant = %(tenant)s and fact = %(id)s and (select so from remembered)
 ), evidence as (
-    delete from hitherto.fact_evidence where tenant = %(tenant)s and fact = %(id)s
+    delete from hitherto.fact_evidence where tenant = %(tenant)s and fact = %(id)s and not (select so from remembered)
 )
 update hitherto.fact f
 set state = 'deleted', content = '', fingerprint = '', metadata = '{}', tokens = 0, length = 0, hashes = '', counts = '',

@@ -8,7 +8,8 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from hitherto.core.changes import Changes
-from hitherto.core.facts.fact import LearnedFacts
+from hitherto.core.facts.fact import FactAction, LearnedFacts, NewFact
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.log.message import storable
 from hitherto.core.scope import THE_USER, Scope
 from hitherto.store.facts import rows
@@ -106,6 +107,43 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
         await connection.execute(
             SQL["erase_facts"], {**at, **_bounds(changes.erase), "confirmed": changes.forget, "history": False}
         )
+
+
+async def count_remembered(connection: AsyncConnection[Any], at: dict[str, Any], seq: int) -> tuple[int, int]:
+    """How many facts the scope's agent has remembered of message `seq`, and how many in the last 24 hours. Until the
+    transaction ends, no other counts them: the row of facts about the user, the first in the order of subjects, stands
+    for all."""
+    values = {**at, "subject": THE_USER, "seq": seq}
+    async with connection.pipeline():
+        await connection.execute(SQL["make_fact_subject"], values)
+        await connection.execute(SQL["hold_fact_subject"], values)
+        found = await connection.execute(SQL["remembered"], values)
+    of_turn, of_day = await found.fetchone() or (0, 0)
+    return of_turn, of_day
+
+
+async def remember(
+    connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], subject: str, fact: NewFact, *, coming: int
+) -> AddedFact:
+    """Write what an agent remembers. The message with the seq `coming` may be one that is appended next."""
+    values = {
+        **rows.new_values(scope, subject, fact, by=None),
+        "action": FactAction.REMEMBERED.value,
+        "ref": at["ref"],
+        "seqs": list(fact.seqs),
+        "coming": coming,
+    }
+    async with connection.pipeline():
+        await connection.execute(SQL["make_fact_subject"], values)
+        await connection.execute(SQL["hold_fact_subject"], values)
+        await connection.execute(SQL["hold_facts"], rows.beside_values(values, fact.single_valued))
+        if fact.single_valued:
+            await connection.execute(SQL["index_hold_scope"], values)
+        made = await connection.execute(SQL["learn_fact"], values)
+    number, new = await made.fetchone() or (0, False)
+    if fact.single_valued and new:  # as where facts are extracted
+        await connection.execute(SQL["supersede_facts"], values)
+    return AddedFact(number, new=new)
 
 
 async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:

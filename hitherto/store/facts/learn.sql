@@ -72,7 +72,8 @@ for no key update;
 
 -- name: learn_fact
 -- Insert a fact, with the messages that say it. If the subject has it already, it was said again, unless all these
--- messages are its evidence already. Returns its id, and whether it is new.
+-- messages are its evidence already. The message `coming` may be one that is appended next. Returns its id, and whether
+-- it is new.
 with now as materialized (
     select hitherto.clock() as at
 ), made as (
@@ -98,8 +99,10 @@ with now as materialized (
     from fact f
     cross join unnest(%(seqs)s::bigint[]) as s (seq)
     cross join lateral (
-        select conversation, seq, coalesce(said_at, created_at) as said_at from hitherto.message m
-        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = s.seq limit 1
+        (select conversation, seq, coalesce(said_at, created_at) as said_at from hitherto.message m
+         where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = s.seq limit 1)
+        union all
+        select %(ref)s::bigint, s.seq, now.at from now where s.seq = %(coming)s::bigint
     ) m
     on conflict (tenant, fact, conversation, seq) do nothing
     returning fact
@@ -111,11 +114,39 @@ with now as materialized (
     insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
     select f.tenant, f.id,
            coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
-           case when f.new then %(action)s else 'repeated' end, f.at, %(by)s, f.version, f.category, f.content, f.visibility
+           case when f.new or %(action)s = 'remembered' then %(action)s else 'repeated' end, f.at, %(by)s, f.version, f.category, f.content, f.visibility
     from fact f where f.new or exists (select 1 from evidence)
     returning fact
 )
 select id, new from fact;
+
+-- name: remembered
+-- How many facts the agent has remembered of a message, and how many in the last 24 hours.
+with now as materialized (
+    select hitherto.clock() - interval '24 hours' as since
+)
+select (
+    select count(*) from hitherto.fact_evidence v
+    where v.tenant = %(tenant)s and v.conversation = %(ref)s and v.seq = %(seq)s and exists (
+        select 1 from hitherto.fact_event e
+        where e.tenant = %(tenant)s and e.fact = v.fact and e.action = 'remembered' offset 0)
+), (
+    select count(*) from hitherto.fact f
+    where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and f.updated_at > now.since and exists (
+        select 1 from hitherto.fact_event e
+        where e.tenant = %(tenant)s and e.fact = f.id and e.action = 'remembered' and e.at > now.since offset 0)
+)
+from now;
+
+-- name: forgotten
+-- The messages from `first` to `last` of which an agent had remembered a fact that was deleted.
+select distinct v.seq
+from hitherto.fact_evidence v
+cross join lateral (
+    select state from hitherto.fact f where f.tenant = %(tenant)s and f.id = v.fact limit 1
+) f
+where v.tenant = %(tenant)s and v.conversation = %(ref)s and v.seq between %(first)s and %(last)s and f.state = 'deleted'
+order by v.seq;
 
 -- name: repeat_fact
 -- A fact of the subject was said again, unless all these messages are its evidence already; it gets another category,

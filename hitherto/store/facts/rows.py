@@ -78,8 +78,17 @@ def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> 
         "single_valued": fact.single_valued,
         "ref": None,
         "seqs": [],
+        "coming": None,
         **_said(fact),
     }
+
+
+def beside_values(values: dict[str, Any], single_valued: bool) -> dict[str, Any]:
+    """What `hold_facts` binds: the fact, and with `single_valued` all others of its category. They are locked before
+    the scope's index, as an indexing worker does."""
+    categories = [values["category"]] if single_valued else []
+    nothing: dict[str, Any] = {"firsts": [], "lasts": [], "ref": None, "categories_of": []}
+    return {**values, **nothing, "fingerprints": [values["fingerprint"]], "categories": categories}
 
 
 def kept_values(values: dict[str, Any], alike: Row) -> tuple[dict[str, Any], bool]:

@@ -31,7 +31,7 @@ from hitherto import (
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import IdempotencyKeyReused, InvalidInput, InvalidMessage, InvalidScope, InvalidSettings
-from hitherto.integrations.conversation_tools import conversation_tools
+from hitherto.integrations.memory_tools import memory_tools
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import answers, opener, says_each
@@ -434,8 +434,8 @@ class TestZones:
             made = await memory.conversation("new", scope=SCOPE).context("herons?", budget=4_000, recall=True)
             assert "passage" in {one.kind for one in made.manifest.recalled}
             assert (await memory.conversation("new", scope=SCOPE).rebuild(made.manifest)).request == made.request
-            found = await conversation_tools(memory, SCOPE, "c").search_conversation("herons")
-            assert {hit["said_at"] for hit in found["hits"]} == {self.AUCKLAND.isoformat()}
+            found = await memory_tools(memory, SCOPE, "c").recall("herons")
+            assert {hit["said_at"] for hit in found["hits"] if hit["kind"] != "fact"} == {self.AUCKLAND.isoformat()}
 
     async def test_an_export_keeps_it(self) -> None:
         async with (

@@ -1,0 +1,44 @@
+"""What an agent remembers by itself: a fact that rests on the user's message of the turn, so many a turn and a day."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hitherto.core.facts.extract import UNSURE
+from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
+from hitherto.core.facts.queries import AddedFact
+from hitherto.core.log.probe import Mark, TurnAt
+from hitherto.core.log.ranges import any_in
+from hitherto.engine.facts.arguments import new_fact
+from hitherto.engine.handle import Handle
+from hitherto.errors import InvalidFact
+
+
+async def remember(handle: Handle, content: str, category: str | None) -> AddedFact:
+    """See `Conversation.remember`."""
+    services = handle.services
+    fact = new_fact(services, content, category, confidence=UNSURE)
+    await handle.head()  # erases what has expired
+    async with services.store.write(handle.scope, handle.id) as unit:
+        head = unit.head
+        seq = head.next_seq
+        if head.sums.turns and not head.round_ended:
+            opening = await unit.probe(TurnAt(head.sums.turns))
+            if isinstance(opening, Mark) and opening.seq >= head.view_start:
+                seq = opening.seq
+        if any_in(head.erased, seq, seq):
+            raise InvalidFact("the user's message of this turn was erased: nothing can be remembered of it")
+        of_turn, of_day = await unit.remembered(seq)
+        if of_turn >= MOST_OF_A_TURN:
+            raise InvalidFact(
+                f"{MOST_OF_A_TURN} facts were remembered in this turn already, the most that one can bring; go on "
+                "without, and remember the rest when it is said again"
+            )
+        if of_day >= MOST_OF_A_DAY:
+            raise InvalidFact(
+                f"{MOST_OF_A_DAY} facts were remembered of this user in the last 24 hours, the most that a day can "
+                "bring; go on without"
+            )
+        added = await unit.remember(handle.about(head), replace(fact, seqs=(seq,)))
+    services.appended.set()
+    return added
