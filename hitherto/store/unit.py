@@ -194,7 +194,7 @@ class Unit:
     async def forgotten(self, first: int, last: int) -> Ranges:
         """The messages from `first` to `last` of which an agent had remembered a fact that was deleted since."""
         with ours():
-            found = await self._connection.execute(SQL["forgotten"], {**self._at, "first": first, "last": last})
+            found = await self._connection.execute(SQL["forgotten"], {**self._whose, "first": first, "last": last})
             return ranges([seq async for (seq,) in found])
 
     async def remember(self, subject: str, fact: NewFact) -> AddedFact:

@@ -143,7 +143,8 @@ from now;
 select distinct v.seq
 from hitherto.fact_evidence v
 cross join lateral (
-    select state from hitherto.fact f where f.tenant = %(tenant)s and f.id = v.fact limit 1
+    select state from hitherto.fact f
+    where f.tenant = %(tenant)s and f.id = v.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
 ) f
 where v.tenant = %(tenant)s and v.conversation = %(ref)s and v.seq between %(first)s and %(last)s and f.state = 'deleted'
 order by v.seq;
