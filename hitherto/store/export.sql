@@ -237,7 +237,8 @@ where f.tenant = %(tenant)s and f.user_id = %(user)s and f.agent = %(agent)s and
 order by f.extracted_at = %(extracted_at)s desc, f.id limit 1;
 
 -- name: import_fact
--- A fact as it was, with its sources as far as their conversations are there, and its history.
+-- A fact as it was, with its sources as far as their conversations are there, and its history. (A source may be the message
+-- that is appended next.)
 with f as (
     insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, visibility, state, confidence,
         confirmed, repeated, version, metadata, tokens, length, hashes, counts, extracted_at, updated_at, ended_at)
@@ -252,7 +253,7 @@ with f as (
     cross join unnest(%(conversations)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], %(retracted)s::boolean[])
         as s (conversation, seq, said_at, retracted)
     join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
-        and c.id = s.conversation and s.seq < c.next_seq
+        and c.id = s.conversation and s.seq <= c.next_seq
     on conflict do nothing
     returning fact
 ), events as (

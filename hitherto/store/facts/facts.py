@@ -42,7 +42,8 @@ class FactStore(Part):
     are members of its subject, in the same tenant and for the same agent, as long as the owner is a member too. Then it
     comes without its evidence. Facts about the user (subject "") are never shown to others.
 
-    Facts are extracted with a digest (`Changes.learned`, and `Unit.current_facts` before it). Evidence is removed with
+    Facts are extracted with a digest (`Changes.learned`, and `Unit.current_facts` before it), or remembered by an agent
+    (`Unit.remember`). Evidence is removed with
     the messages it names. An unconfirmed fact that loses its last evidence goes with it: if messages were erased, the
     fact is erased whole; if they were retracted, it is WITHDRAWN. The facts that a withdrawn fact had superseded are
     then current again (RESTORED, by no user), at the next version and private, unless a current fact says the same. A

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import BytesIO
 
 import pytest
 
+import hitherto
 from hitherto import Conversation, Memory, assistant, user
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN, FactState
 from hitherto.errors import InvalidFact
@@ -146,6 +148,16 @@ async def test_what_was_forgotten_is_not_found_by_the_digest_that_comes_after(st
         await memory.wait_for_digests()
         assert [fact.content for fact in await facts.list()] == [FACT]
         assert (await one(facts, forgotten[0])).evidence == ()
+
+
+async def test_an_export_keeps_the_message_that_is_to_come(memory: Memory) -> None:
+    await memory.conversation("c", scope=ANA).remember(FACT)
+    file = BytesIO()
+    await memory.export_to(file, tenant=ANA.tenant)
+    async with hitherto.open("memory:", embedder="none") as other:
+        await other.import_from(BytesIO(file.getvalue()))
+        (fact,) = await other.facts(ANA).list()
+        assert [(said.conversation, said.seq) for said in fact.evidence] == [("c", 0)]
 
 
 async def test_nothing_is_remembered_of_an_erased_message(memory: Memory, chat: Conversation) -> None:
