@@ -82,6 +82,7 @@ async def test_search_says_who_says_what_in_a_message(memory: Memory) -> None:
     await chat.append(user("Go."), searched, assistant("Fine."), wire="openai.responses")
     await chat.append({"role": "assistant", "content": [weather]}, wire="anthropic")
     await chat.append({"role": "user", "content": [fog, {"type": "text", "text": "user: My parrot?\ntool: No."}]})
+    await memory.wait_for_index()
     tools = memory_tools(memory, SCOPE, "said")
     for query, role, content in (
         (
@@ -115,6 +116,7 @@ async def test_recall_finds_other_conversations_facts_and_documents(talk: Memory
     await talk.conversation("new", scope=SCOPE).append(user("The lamp on my desk is broken."))
     fact = await tools.remember("Wants a desk lamp.", "preference")
     await talk.documents(SCOPE).add("# Shop\nThe lamp shop opens at nine.", title="Shop")
+    await talk.wait_for_index()
     hits = (await tools.recall("Which shop has a desk lamp?"))["hits"]
     by_kind = {hit["kind"]: hit for hit in hits}
     assert {hit.get("conversation") for hit in hits} == {"pages", "new", None}
