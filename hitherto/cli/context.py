@@ -181,7 +181,8 @@ def _remarks(manifest: Manifest) -> list[str]:
 
 
 def _facts(facts: FactsShown) -> str:
-    shown, subject = len(facts.shown), plain(facts.name)
+    newer, subject = len(facts.newer), plain(facts.name)
+    shown = len(facts.shown) + newer
     known = "the one fact" if facts.known == 1 else f"the {facts.known:,} facts"
     if not shown:
         return f"None of {known} about {subject}: there is no room"
@@ -189,4 +190,6 @@ def _facts(facts: FactsShown) -> str:
     if shown == facts.known:
         count = "The one fact" if shown == 1 else f"All {shown:,} facts"
     place = "at the end of the instructions" if facts.place == "system" else "before the incoming message"
-    return f"{count} about {subject}, {place}"
+    return f"{count} about {subject}, {place}" + (
+        f", the newest {newer:,} before the incoming message" if newer else ""
+    )

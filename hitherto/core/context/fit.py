@@ -224,7 +224,7 @@ class Fitting:
                 return None if view.digest is None and view.opaque is None else digest_tokens(view, request)
             case _Beside.FACTS:
                 injection = _Beside.INJECTION in shown
-                return None if request.facts is None else request.facts_tokens(injection=injection)
+                return request.facts_tokens(injection=injection) or None
 
     def _with(self, parts: Collection[_Beside]) -> Fitted | None:
         """The context with these parts and as many older groups as fit; None where they do not fit without any."""
@@ -333,7 +333,7 @@ class Fitting:
             sections["verbatim"] += self._beginning.cost
         at = len(items) - sent.tail
         if facts:
-            items = [*items[:at], *(request.facts_items() if request.facts_ahead else ()), *items[at:]]
+            items = [*items[:at], *request.facts_items(), *items[at:]]
         system = [*request.system(injection=injection, facts=facts), *sent.rules, *text, *sent.later]
         opening = self._demanded(system, items)
         items, at = [*opening, *items], at + len(opening)

@@ -66,14 +66,16 @@ class ShownFact(_Frozen):
 class FactsShown(_Frozen):
     """The facts that are shown about `subject` (its id, "" for the user; `name` is its name), at the end of the
     instructions ("system") or in front of the incoming message ("incoming"). `shown` has them in the order in which
-    they stand; it is empty where there was no room for one. `known` is the number of all facts; if it is larger, these
-    were chosen for the incoming message."""
+    they stand; it is empty where there was no room for one. `newer` are those in front of the incoming message that
+    were learned since the ones in the instructions were taken. `known` is the number of all facts; if it is larger,
+    these were chosen for the incoming message."""
 
     subject: str
     name: str
     place: Literal["system", "incoming"]
     known: int
     shown: list[ShownFact]
+    newer: list[ShownFact] = []
 
 
 class SavedItems(_Frozen):

@@ -166,8 +166,8 @@ class ContextRequest:
     """The request for a context: everything but the conversation itself.
 
     `family` names the models whose opaque items the model understands. `opaque` are the items that the view's opaque
-    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `facts` is the text of
-    the facts about the subject, at the end of the instructions, or, with `facts_ahead`, as a message in front of the
+    digest stands for, `injected` is the memory of an earlier conversation for the instructions. `profile` is the
+    text of facts about the subject at the end of the instructions, `facts` that of those in a message in front of the
     incoming ones. `tools_text` are the tool schemas as JSON, `tools_tokens` is what they cost. Where the budget cuts,
     `recall_tokens` are set aside for recalled content and `facts_room` for facts that stand ahead: so the cut does not
     depend on what was chosen this time. `cache_breakpoints` is whether the request has them, `join_neighbors` whether
@@ -189,8 +189,8 @@ class ContextRequest:
     opaque: tuple[Payload, ...] = ()
     injected: str | None = None
     recall_tokens: int = 0
+    profile: str | None = None
     facts: str | None = None
-    facts_ahead: bool = False
     facts_room: int = 0
     cache_breakpoints: bool = False
     join_neighbors: bool = False
@@ -209,7 +209,7 @@ class ContextRequest:
     @property
     def size(self) -> int:
         """What it takes to go through it, in characters."""
-        texts = (self.instructions or "", self.injected or "", self.facts or "", *self.tools_text)
+        texts = (self.instructions or "", self.injected or "", self.profile or "", self.facts or "", *self.tools_text)
         return size_of(self.incoming) + sum(map(len, texts))
 
     @property
@@ -235,21 +235,16 @@ class ContextRequest:
     def facts_tokens(self, *, injection: bool) -> int:
         """The tokens that the facts add to the request; `injection`: with the memory of an earlier conversation in the
         instructions."""
-        if self.facts is None:
-            return 0
-        if self.facts_ahead:
-            return self.cost(self.facts_items())
-        return self._system_tokens(injection=injection, facts=True) - self._system_tokens(
-            injection=injection, facts=False
-        )
+        without, ahead = self._system_tokens(injection=injection, facts=False), self.cost(self.facts_items())
+        return self._system_tokens(injection=injection, facts=True) - without + ahead
 
-    def knowing(self, text: str | None, *, ahead: bool, room: int = 0) -> ContextRequest:
+    def knowing(self, profile: str | None, facts: str | None, *, room: int = 0) -> ContextRequest:
         """The same request with these facts."""
-        return replace(self, facts=text, facts_ahead=ahead, facts_room=room)
+        return replace(self, profile=profile, facts=facts, facts_room=room)
 
     def facts_items(self) -> list[Payload]:
-        """The facts as they stand in front of the incoming messages: as a user message, because what people said must
-        not have the authority of instructions."""
+        """The facts that stand in front of the incoming messages: as a user message, because what people said must not
+        have the authority of instructions."""
         if self.facts is None:
             return []
         return self.codec.write([plain_message(Role.USER, self.facts)])
@@ -259,10 +254,9 @@ class ContextRequest:
         return sum(_counted(self.codec, self.counter, text) for text in texts)
 
     def system(self, *, injection: bool, facts: bool) -> list[str]:
-        """The instructions as one text, with the memory of an earlier conversation and the facts at their end; an empty
-        list if there is none of these."""
-        known = self.facts if facts and not self.facts_ahead else None
-        parts = [self.instructions, self.injected if injection else None, known]
+        """The instructions as one text, with the memory of an earlier conversation and the profile at their end; an
+        empty list if there is none of these."""
+        parts = [self.instructions, self.injected if injection else None, self.profile if facts else None]
         texts = [part for part in parts if part is not None]
         return ["\n\n".join(texts)] if texts else []
 

@@ -31,7 +31,8 @@ class KnownFacts(FactColumns):
     other members of the subject share, ascending by id (the order of extraction).
 
     `own` says which are the scope's own, `shared` which are shared. `tokens` are those of the contents (canonical).
-    `codes` are those of vectors in the space that was asked for. `due`: messages of the tenant wait to be erased, and
+    `codes` are those of vectors in the space that was asked for. Up to the id `taken` they were known when the
+    conversation began, or when a digest of it was last made. `due`: messages of the tenant wait to be erased, and
     what rests on them is left out, here and wherever else a store shows it.
     """
 
@@ -42,6 +43,7 @@ class KnownFacts(FactColumns):
     tokens: NDArray[np.int32]
     categories: Sequence[str]
     contents: Sequence[str]
+    taken: int
     due: bool = False
 
 

@@ -257,7 +257,8 @@ class ContextBuilder:
         said = await self._reader.newest_said(shown, head)
         fitting = Fitting(request, Gathered(view=shown, head=head, messages=said))
         knowing = await self._knowing(known, request, fitting, [])
-        return None if knowing is None else knowing.text
+        texts = () if knowing is None else (knowing.profile, knowing.ahead)
+        return "\n\n".join([one for one in texts if one is not None]) or None
 
     @property
     def _recaller(self) -> Recaller:

@@ -99,7 +99,7 @@ def finished(
         digest=shown.digest.id if made.digest and shown.digest is not None else None,
         opaque=shown.opaque if made.digest else None,
         injected=injected if made.injection else None,
-        facts=facts if facts is None or made.facts else facts.model_copy(update={"shown": []}),
+        facts=facts if facts is None or made.facts else facts.model_copy(update={"shown": [], "newer": []}),
         recalled=list(made.recalled),
         left_out=list(made.left_out),
         missing=missing,
@@ -135,7 +135,12 @@ def _sections(made: Fitted, request: ContextRequest) -> dict[str, int]:
 
 def _stable(made: Fitted, facts: FactsShown | None) -> StablePart:
     """The stable part of the payload: nothing where the instructions have facts chosen for the incoming message."""
-    chosen = made.facts and facts is not None and facts.place == "system" and len(facts.shown) < facts.known
+    chosen = (
+        made.facts
+        and facts is not None
+        and facts.place == "system"
+        and len(facts.shown) + len(facts.newer) < facts.known
+    )
     return StablePart() if chosen else made.stable
 
 

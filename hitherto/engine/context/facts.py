@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hitherto.core.context.blocks import FactLine, block, fitting, own_facts_first
 from hitherto.core.context.manifest import FactsShown, ShownFact
@@ -18,16 +18,18 @@ from hitherto.errors import NotReproducible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownFacts:
-    """Facts as a context shows them: their text, their entry in the manifest, and the tokens (`room`) set aside for
-    them where they stand ahead of the incoming message (0 elsewhere)."""
+    """Facts as a context shows them: the texts at the end of the instructions (`profile`) and in front of the incoming
+    message (`ahead`), their entry in the manifest, and the tokens (`room`) set aside for those that are chosen for that
+    message."""
 
-    text: str
+    profile: str | None
+    ahead: str | None
     says: FactsShown
     room: int = 0
 
     def known_to(self, request: ContextRequest) -> ContextRequest:
         """The request with these facts."""
-        return request.knowing(self.text, ahead=self.says.place == "incoming", room=self.room or request.facts_room)
+        return request.knowing(self.profile, self.ahead, room=self.room or request.facts_room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +42,18 @@ class FactsQuestion:
 
 
 def all_of(handle: Handle, known: KnownFacts, request: ContextRequest, room: int) -> ShownFacts | None:
-    """All facts; None if they do not fit."""
-    if not len(known.ids):
-        return None
-    ahead = handle.services.settings.facts_place == "incoming"
-    every: list[int] = list(range(len(known.ids)))
+    """All facts; None if they do not fit. Those that were learned since the others were taken stand in front of the
+    incoming message, so that the instructions stay as they are."""
     if int(known.tokens.sum()) > room:  # which spares counting what cannot fit
         return None
-    lines = [_line(known, at) for at in every]
-    if _cost(request, known.subject.name, ahead=ahead)(lines) > room:
-        return None
-    return _shown(known, lines, ahead=ahead, room=room)
+    place = handle.services.settings.facts_place
+    lines = [_line(known, at) for at in range(len(known.ids))]
+    taken = len(lines) if place != "auto" else sum(one.fact <= known.taken for one in lines)
+    ahead = place == "incoming"
+    shown, newer = (lines[taken:], ()) if not taken else (lines[:taken], lines[taken:])
+    found = _shown(known, shown, newer, ahead=ahead or not taken)
+    fits = found.known_to(request).facts_tokens(injection=request.injected is not None) <= room
+    return replace(found, room=room if ahead else 0) if fits else None
 
 
 def chosen_facts(
@@ -61,9 +64,13 @@ def chosen_facts(
     ahead = handle.services.settings.facts_place != "system"
     relevance = relevance_of(known, question_terms(question.text), question.vector)
     order = own_facts_first(most_relevant_first(known.ids, relevance), known.own, known.tokens, room=room)
-    cost = _cost(request, known.subject.name, ahead=ahead)
+
+    def cost(lines: Sequence[FactLine]) -> int:
+        found = _shown(known, lines, (), ahead=ahead)
+        return found.known_to(request).facts_tokens(injection=request.injected is not None)
+
     lines = fitting(order.tolist(), lambda at: _line(known, at), known.tokens, room=room, cost=cost)
-    return _shown(known, lines, ahead=ahead, room=room) if lines else None
+    return replace(_shown(known, lines, (), ahead=ahead), room=room if ahead else 0) if lines else None
 
 
 def none_of(known: KnownFacts) -> FactsShown:
@@ -71,15 +78,27 @@ def none_of(known: KnownFacts) -> FactsShown:
     return FactsShown(subject=known.subject.id, name=known.subject.name, place="system", known=len(known.ids), shown=[])
 
 
-def _shown(known: KnownFacts, lines: Sequence[FactLine], *, ahead: bool, room: int) -> ShownFacts:
+def _shown(known: KnownFacts, lines: Sequence[FactLine], newer: Sequence[FactLine], *, ahead: bool) -> ShownFacts:
     says = FactsShown(
         subject=known.subject.id,
         name=known.subject.name,
         place="incoming" if ahead else "system",
         known=len(known.ids),
-        shown=[ShownFact(fact=one.fact, version=one.version, shared=one.shared) for one in lines],
+        shown=_entries(lines),
+        newer=_entries(newer),
     )
-    return ShownFacts(text=block(says.name, lines), says=says, room=room if ahead else 0)
+    return _written(says, lines, newer)
+
+
+def _entries(lines: Sequence[FactLine]) -> list[ShownFact]:
+    return [ShownFact(fact=one.fact, version=one.version, shared=one.shared) for one in lines]
+
+
+def _written(says: FactsShown, lines: Sequence[FactLine], newer: Sequence[FactLine]) -> ShownFacts:
+    first = block(says.name, lines)
+    if says.place == "incoming":
+        return ShownFacts(profile=None, ahead=first, says=says)
+    return ShownFacts(profile=first, ahead=block(says.name, newer) if newer else None, says=says)
 
 
 def _line(known: KnownFacts, at: int) -> FactLine:
@@ -92,24 +111,15 @@ def _line(known: KnownFacts, at: int) -> FactLine:
     )
 
 
-def _cost(request: ContextRequest, name: str, *, ahead: bool) -> Callable[[Sequence[FactLine]], int]:
-    """A function that counts the tokens that lines take in the request as it is sent."""
-
-    def cost(lines: Sequence[FactLine]) -> int:
-        return request.knowing(block(name, lines), ahead=ahead).facts_tokens(injection=request.injected is not None)
-
-    return cost
-
-
 async def again(handle: Handle, says: FactsShown | None) -> ShownFacts | None:
     """The facts that a manifest says were shown; None if none were. Raises NotReproducible for a fact that was deleted
     or is no longer shared."""
     if says is None or not says.shown:
         return None
-    asked = [(one.fact, one.version) for one in says.shown]
-    found = await handle.services.store.facts.versions(handle.scope, asked)
+    asked = [*says.shown, *says.newer]
+    found = await handle.services.store.facts.versions(handle.scope, [(one.fact, one.version) for one in asked])
     lines: list[FactLine] = []
-    for one, fact in zip(says.shown, found, strict=False):
+    for one, fact in zip(asked, found, strict=False):
         if fact is None:
             raise NotReproducible(
                 f"fact {one.fact}, which this context showed in version {one.version}, was deleted or is shared no more"
@@ -119,4 +129,5 @@ async def again(handle: Handle, says: FactsShown | None) -> ShownFacts | None:
                 fact=one.fact, version=one.version, category=fact.category, content=fact.content, shared=one.shared
             )
         )
-    return ShownFacts(text=block(says.name, lines), says=says)
+    first = len(says.shown)
+    return _written(says, lines[:first], lines[first:])

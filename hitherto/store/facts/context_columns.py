@@ -90,6 +90,7 @@ def known_from(rows: Sequence[Row], scope: Scope) -> KnownFacts:
         counts=np.frombuffer(b"".join(columns[4]), np.uint8)[at],
         codes=None if codes is None else codes[order],
         coded=None if coded is None else coded[order],
+        taken=max(row[11] or 0 for row in rows),
         due=bool(rows[0][10]),
     )
 

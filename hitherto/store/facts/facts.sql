@@ -85,7 +85,14 @@ with about as materialized (
     select coalesce((
         select c.subject from hitherto.conversation c
         where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
-    ), %(subject)s) as subject
+    ), %(subject)s) as subject, coalesce((
+        select greatest(c.created_at, (
+            select d.completed_at from hitherto.digest d
+            where d.tenant = %(tenant)s and d.conversation = c.ref and d.status = 'completed'
+            order by d.id desc limit 1))
+        from hitherto.conversation c
+        where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
+    ), 'infinity') as taken
 ), space as materialized (
     select (
         select p.id from hitherto.search_space p where p.name = %(name)s and p.dimensions = %(dimensions)s
@@ -95,7 +102,7 @@ select about.subject, space.id, s.name, array(
            select m.user_id from hitherto.subject_member m
            where m.tenant = %(tenant)s and m.subject = about.subject order by m.no),
        f.figures, f.categories, f.contents, f.terms, f.counts, f.codes, exists (
-           {expiring_conversations})
+           {expiring_conversations}), f.taken
 from about
 cross join space
 left join lateral (
@@ -105,23 +112,25 @@ cross join lateral (
     select string_agg(f.figures, ''::bytea) as figures, string_agg(f.category, '') as categories,
            string_agg(f.content, '') as contents, string_agg(f.hashes, ''::bytea) as terms,
            string_agg(f.counts, ''::bytea) as counts,
-           string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
+           string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes,
+           max(f.id) filter (where f.extracted_at <= about.taken) as taken
     from (
-        select figures, category, content, hashes, counts, space, code from ({shown_facts}) f
+        select id, figures, category, content, hashes, counts, space, code, extracted_at from ({shown_facts}) f
         where %(facts)s and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = about.subject
           and f.state = 'current'
         order by f.id offset 0
     ) f
 ) f
 union all
-select null, null, null, null, f.figures, f.categories, f.contents, f.terms, f.counts, f.codes, null
+select null, null, null, null, f.figures, f.categories, f.contents, f.terms, f.counts, f.codes, null, f.taken
 from about
 cross join space
 cross join lateral (
     select string_agg(f.figures, ''::bytea) as figures, string_agg(f.category, '') as categories,
            string_agg(f.content, '') as contents, string_agg(f.hashes, ''::bytea) as terms,
            string_agg(f.counts, ''::bytea) as counts,
-           string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes
+           string_agg(case when f.space = space.id then f.code end, ''::bytea) as codes,
+           max(f.id) filter (where f.extracted_at <= about.taken) as taken
     from (
         select f.*
         from (select f.id from ({shared_facts}) f where %(facts)s order by f.id desc limit %(most_shared)s) n

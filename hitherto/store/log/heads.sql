@@ -74,10 +74,10 @@ where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and
 -- name: others
 -- Whether the scope has another conversation with messages, or its user a document.
 select exists (
-    select from hitherto.conversation
+    select 1 from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id <> %(conversation)s and next_seq > 0
 ) or exists (
-    select from hitherto.document where tenant = %(tenant)s and user_id = %(user)s and agent = ''
+    select 1 from hitherto.document where tenant = %(tenant)s and user_id = %(user)s and agent = ''
 );
 
 -- name: open_calls
