@@ -11,7 +11,7 @@ from typing import Any
 
 import hitherto
 from hitherto import Context, Conversation, Fact, Memory, Scope, assistant, chunks, user
-from hitherto.core.context.manifest import FactsShown
+from hitherto.core.context.manifest import FactsShown, ShownFact
 from hitherto.core.plain_text import END, one_line
 from hitherto.ports.models import Prompt
 from hitherto.providers.scripted import Scripted, ScriptedFact, items
@@ -163,28 +163,34 @@ def shown_by(context: Context) -> FactsShown | None:
 
 
 def known_to(context: Context) -> list[str]:
-    """The lines of facts that a request shows. Its block stands where the manifest says, once, and whole; there is none
-    where the manifest has none."""
+    """The lines of facts that a request shows. A block stands where the manifest says, once, and whole, and one of
+    newer facts in front of the incoming message; there is none where the manifest has none."""
     says = shown_by(context)
     texts = [system_of(context), *(text_of(item) for item in context.messages if item.get("role") != "system")]
-    assert sum(line.startswith(HERS) for text in texts for line in text.split("\n")) == (says is not None)
+    blocks = 0 if says is None else 1 + bool(says.newer)
+    assert sum(line.startswith(HERS) for text in texts for line in text.split("\n")) == blocks
     assert (says is not None) == ("facts" in context.manifest.sections)
     if says is None:
         return []
-    text = system_of(context) if says.place == "system" else ahead_of(context)
-    before, heading, block = text.rpartition(f"{block_heading(says.name)}\n")
+    assert len(says.shown) + len(says.newer) <= says.known
+    assert context.manifest.sections["facts"] > 0
+    system = says.place == "system"
+    lines = _block(system_of(context) if system else ahead_of(context), says.name, says.shown, alone=not system)
+    return lines + (_block(ahead_of(context), says.name, says.newer, alone=True) if says.newer else [])
+
+
+def _block(text: str, name: str, shown: list[ShownFact], *, alone: bool) -> list[str]:
+    before, heading, block = text.rpartition(f"{block_heading(name)}\n")
     assert heading
-    assert not before or (says.place == "system" and before.endswith("\n\n"))
+    assert not before or (not alone and before.endswith("\n\n"))
     facts, closing, after = block.partition(f"\n{END}")
     lines = facts.split("\n")
     assert closing
-    assert not after or (says.place == "system" and after.startswith("\n\n")), "a digest in the instructions"
-    assert len(lines) == len(says.shown)
-    assert len(says.shown) <= says.known
-    assert [one.fact for one in says.shown] == sorted(one.fact for one in says.shown), "in order of extraction"
-    assert [line.endswith(" (shared)") for line in lines] == [one.shared for one in says.shown]
+    assert not after or (not alone and after.startswith("\n\n")), "a digest in the instructions"
+    assert len(lines) == len(shown)
+    assert [one.fact for one in shown] == sorted(one.fact for one in shown), "in order of extraction"
+    assert [line.endswith(" (shared)") for line in lines] == [one.shared for one in shown]
     assert all(line.startswith("- [") and line.endswith((" (shared)", " (personal)")) for line in lines)
-    assert context.manifest.sections["facts"] > 0
     return lines
 
 

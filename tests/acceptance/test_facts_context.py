@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitherto import Context, Conversation, Memory, Scope, assistant, rolling, user
+from hitherto import Context, Conversation, Memory, Scope, assistant, rolling, trim, user
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.facts.fact import LONGEST_FACT
 from hitherto.core.log.message import Wire
@@ -236,6 +236,35 @@ class TestGivingWay:
             assert shown_by(context) is None
 
 
+class TestProfile:
+    """What stands in the instructions is taken once a conversation, and again when a stage moves."""
+
+    async def test_it_stays_while_facts_are_learned(self, store: Store) -> None:
+        async with opened(store, worker=False) as memory:
+            chat, facts = about(memory), memory.facts(ANA)
+            bees, chess = await know(memory, ["Loves bees.", "Loves chess."])
+            before = await asked(chat)
+            await chat.append(user("Hello."), assistant("Good day."))
+            (maps,) = await know(memory, ["Loves maps."])
+            after = await asked(chat)
+            assert system_of(after) == system_of(before)
+            assert "Loves maps." in ahead_of(after)
+            says = after.manifest.facts
+            assert says is not None
+            assert [one.fact for one in says.shown] == [bees, chess]
+            assert [one.fact for one in says.newer] == [maps]
+            assert (await chat.rebuild(after.manifest)).request == after.request
+
+            await facts.delete(bees)
+            assert "Loves bees." not in system_of(await asked(chat)), "what is gone leaves at once"
+
+            await chat.append(user("Hello again."), assistant("Good day."), policy=trim(max_turns=2, keep_turns=1))
+            renewed = await asked(chat)
+            assert "Loves maps." in system_of(renewed)
+            assert renewed.manifest.facts is not None
+            assert not renewed.manifest.facts.newer
+
+
 class TestReceipt:
     """The manifest says which facts were shown, in which version; with it the context comes back to the byte."""
 
@@ -255,6 +284,7 @@ class TestReceipt:
                     {"fact": first, "version": 1, "shared": False},
                     {"fact": second, "version": 3, "shared": True},
                 ],
+                "newer": [],
             }
             assert Manifest.from_json(json.dumps(context.manifest.to_json())) == context.manifest
 
