@@ -19,6 +19,7 @@ class Purpose(StrEnum):
     CORRECT = "correct"
     COMPACT = "compact"
     ARCHIVE = "archive"
+    FACTS = "facts"
     EMBED = "embed"
     RERANK = "rerank"
     CHECK = "check"

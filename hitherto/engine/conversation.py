@@ -522,20 +522,22 @@ class Conversation:
             self._handle = replace(self._handle, subject=None)
 
     async def finish(self) -> int | None:
-        """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk,
-        whatever their triggers say. Later appends go on normally. A tool call of the last three turns that has no
-        result yet is not digested, nor is what comes after its turn began: append its result first.
+        """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk, and
+        read it for facts, by those that find them, whatever their triggers say. Later appends go on normally. A tool
+        call of the last three turns that has no result yet is not digested, nor is what comes after its turn began:
+        append its result first. One that is never finished is read for facts when it rests (setting `rest_after`).
 
-        Returns the id of the digest that begins now. None if nothing is left or no stage digests, and while a digest is
-        in progress: what is left follows when that ends. `Memory.wait_for_digests` waits for it. If a digest fails,
-        a worker begins another one; after several failures in a row, the next append or another `finish` does.
+        Returns the id of the first digest that begins now. None if nothing is left or no stage digests or finds facts,
+        and while a digest is in progress: what is left follows when that ends. `Memory.wait_for_digests` waits for it.
+        If a digest fails, a worker begins another one; after several failures in a row, the next append or another
+        `finish` does.
         """
         head = await self._handle.head()  # erases what has expired
         if head.next_seq <= head.view_start:
             return None
         async with self._services.store.write(self.scope, self.id) as unit:
             policy, _ = self._handle.governing(unit.head, None)
-            if not policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK):
+            if not policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK, DigestAction.FACTS):
                 return None
             head, fire = await fired(self._handle, policy, replace(unit.head, finish_seq=unit.head.next_seq), unit)
             _, begun = await committed(self._handle, unit, Changes(head=head, fire=fire))
@@ -644,12 +646,17 @@ class Conversation:
 
 
 async def wait_for_digests(conversation: Conversation, seconds: float) -> None:
-    """Wait until no digest of the conversation is in progress in any process, for at most `seconds`. Digests that were
-    put off are not waited for."""
+    """Wait until no digest of the conversation that contexts show is in progress in any process, for at most `seconds`.
+    Digests that were put off are not waited for."""
+
+    def awaited(head: Head) -> bool:
+        shown = [one for one in head.running if one.action is not DigestAction.FACTS]
+        return any(one.claimed or not one.error for one in shown)
+
     pause = 0.01
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while (head := await conversation.head()) and any(one.claimed or not one.error for one in head.running):
+            while (head := await conversation.head()) and awaited(head):
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, 0.25)
 

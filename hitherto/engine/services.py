@@ -112,8 +112,13 @@ class Services:
         """What this process fires stages with. `budget` is that of the conversation's contexts, None the setting."""
         budget = budget or self.settings.budget
         window = self.settings.context_window or budget
-        model = Needs.MODEL in self.able
-        return Means(window=window, budget=min(window, budget), model=model, family=self.family(None))
+        model, family = Needs.MODEL in self.able, self.family(None)
+        return Means(window=window, budget=min(window, budget), model=model, facts=self.finds_facts, family=family)
+
+    @property
+    def finds_facts(self) -> bool:
+        """Whether this process has a model that finds facts, and facts are wanted."""
+        return Needs.MODEL in self.able and self.settings.facts and self.settings.model_output == "json"
 
     @cached_property
     def able(self) -> frozenset[Needs]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from hitherto.core.digests.digest import Item
-from hitherto.core.digests.prompts import ArchiveTask, CondenseTask, DigestTask
+from hitherto.core.digests.prompts import ArchiveTask, CondenseTask, DigestTask, FactsOnlyTask
 from hitherto.core.log.message import storable
 from hitherto.core.plain_text import THINKING
 from hitherto.core.prompt import Prompt, PromptLine, Task, json_line
@@ -246,6 +246,8 @@ def _answer(task: Task) -> str:
             changes = _archived(task)
         case RerankTask():  # ranking takes understanding: they stay in their order
             changes = {"ranking": list(range(1, len(task.passages) + 1))}
+        case FactsOnlyTask():  # so does finding facts
+            changes = {"facts": list[str]()}
         case _:
             raise NotImplementedError(f"extractive does not know the task {type(task).__name__}")
     # A reader may look for a code fence in an answer first; quoted backticks must not pass for one.

@@ -211,17 +211,20 @@ class DocumentSettings(_Group):
 
 
 class FactSettings(_Group):
-    """Which facts are extracted and shown.
+    """Which facts are found and shown.
 
-    `facts`: whether contexts show what is known of a conversation's subject, in at most the part `facts_share` of their
-    budget. `facts_place`: "system" (always at the end of the instructions), "incoming" (always in front of the incoming
-    message) or "auto" (at the end of the instructions as long as all of them fit; else those chosen for the incoming
-    message, in front of it, so that what comes before stays the same). `fact_categories`: the categories of facts
-    ("other" is always one). In each of `single_fact_categories`, such as "current city", a subject has one fact at a
-    time.
+    `facts`: whether facts are found in conversations, and whether contexts show what is known of a conversation's
+    subject, in at most the part `facts_share` of their budget. `rest_after`: how long after its last message a
+    conversation rests; then what no digest has read of it is read for facts, if its policy finds facts in that way
+    (unset or 0: never). `facts_place`: "system" (always at the end of the instructions), "incoming" (always in front of
+    the incoming message) or "auto" (at the end of the instructions as long as all of them fit; else those chosen for
+    the incoming message, in front of it, so that what comes before stays the same). `fact_categories`: the categories
+    of facts ("other" is always one). In each of `single_fact_categories`, such as "current city", a subject has one
+    fact at a time.
     """
 
     facts: bool = True
+    rest_after: Duration | None = Field(default=timedelta(minutes=10), ge=timedelta(0), le=timedelta(days=30))
     facts_share: float = Field(default=0.15, gt=0, lt=1)
     facts_place: Literal["auto", "system", "incoming"] = "auto"
     fact_categories: Categories = CATEGORIES
@@ -354,6 +357,7 @@ class SettingsOptions(TypedDict, total=False):
     passage_tokens: int | None
     passage_overlap: int | None
     facts: bool | None
+    rest_after: timedelta | float | str | None
     facts_share: float | None
     facts_place: Literal["auto", "system", "incoming"] | None
     fact_categories: Sequence[str] | None

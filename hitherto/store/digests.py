@@ -170,6 +170,11 @@ class DigestStore(Part):
             for tenant, user, agent, name, digest in found
         ]
 
+    async def unread(self, *, limit: int = 100) -> list[tuple[Scope, str]]:
+        """The conversations whose `Head.facts_due_at` has come, the longest due first."""
+        found = await self._all(SQL["unread"], {"limit": max(limit, 0)})
+        return [(Scope(tenant=tenant, user=user, agent=agent), name) for tenant, user, agent, name in found]
+
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
         """Those of `jobs` that are due or claimed."""
         values = {"tenants": [one.tenant for one in jobs], "digests": [one.digest for one in jobs]}

@@ -202,6 +202,10 @@ delete from hitherto.worker where seen_at < statement_timestamp() - interval '1 
 -- The newest failed digests of conversations that have rested, read from an index of conversations that rest alone.
 select * from hitherto.rested_digests(%(limit)s, %(able)s);
 
+-- name: unread
+-- Conversations that rest and are to be read for facts, read from an index of such conversations alone.
+select * from hitherto.unread_conversations(%(limit)s);
+
 -- name: unsettled
 -- Which of some digests are due or claimed.
 select * from hitherto.unsettled_digests(%(tenants)s, %(digests)s);

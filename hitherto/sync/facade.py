@@ -563,9 +563,10 @@ class SyncConversation(SyncPart[Conversation]):
         )
 
     def finish(self) -> int | None:
-        """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk,
-        whatever their triggers say. Later appends go on normally. A tool call of the last three turns that has no
-        result yet is not digested, nor is what comes after its turn began: append its result first. See
+        """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk, and
+        read it for facts, by those that find them, whatever their triggers say. Later appends go on normally. A tool
+        call of the last three turns that has no result yet is not digested, nor is what comes after its turn began:
+        append its result first. One that is never finished is read for facts when it rests (setting `rest_after`). See
         `Conversation.finish`."""
         return self._run(lambda conversation: conversation.finish())
 

@@ -13,7 +13,7 @@ import hitherto
 from hitherto import Call, Context, Conversation, Memory, Message, assistant, tool_result, user
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.digest import Digest
-from hitherto.core.digests.prompts import DigestTask
+from hitherto.core.digests.prompts import DigestTask, FactsOnlyTask
 from hitherto.core.plain_text import END, RECORD
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.ports.models import Prompt
@@ -86,7 +86,10 @@ def looked_up(number: int, *, tool: str = "search", words: int = 60) -> list[Mes
 
 
 def says_each(prompt: Prompt) -> str:
-    """A model that makes one statement a message: which messages are in the digest can be read off its text."""
+    """A model that makes one statement a message: which messages are in the digest can be read off its text. It finds
+    no facts."""
+    if isinstance(prompt.task, FactsOnlyTask):
+        return items(facts=[])
     assert isinstance(prompt.task, DigestTask)
     return items(*((f"<{line.seq}>", [line.seq]) for line in prompt.task.lines))
 

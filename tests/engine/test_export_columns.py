@@ -55,7 +55,8 @@ OF_THE_STORE = {
 """What a store does with a row, and when."""
 
 GIVEN = """
-update hitherto.conversation set finish_seq = 1, failures = 2, resume_at = '2026-11-03Z' where id = 'empty';
+update hitherto.conversation set finish_seq = 1, failures = 2, resume_at = '2026-11-03Z',
+    facts_due_at = '2026-11-03Z' where id = 'empty';
 update hitherto.message set said_at = '2026-11-03Z', said_offset = 3600 where seq = 0;
 update hitherto.digest set kept_from = 3, since = 1, family = 'gpt', error = 'Broken.', hidden_rev = 9 where id = 1;
 update hitherto.fact set visibility = 'shared', state = 'withdrawn', ended_at = '2026-11-03Z', repeated = 4,

@@ -12,7 +12,8 @@ import psycopg
 from tests.faults.waiting import until
 
 _TIMES: tuple[LiteralString, ...] = (
-    "update hitherto.conversation set updated_at = updated_at + %(by)s, resume_at = resume_at + %(by)s",
+    "update hitherto.conversation set updated_at = updated_at + %(by)s, resume_at = resume_at + %(by)s, "
+    "facts_due_at = facts_due_at + %(by)s",
     "update hitherto.message set created_at = created_at + %(by)s",
     "update hitherto.receipt set created_at = created_at + %(by)s",
     "update hitherto.digest set created_at = created_at + %(by)s, due_at = due_at + %(by)s, "

@@ -57,7 +57,7 @@ FILL = f"""
     insert into hitherto.conversation (tenant, ref, user_id, agent, id)
     select 'of many', {OTHERS + 1} + n, 'u' || n, 'a', 'c' from generate_series(1, {OTHERS}) n;
 
-    update hitherto.conversation set digested_at = updated_at;
+    update hitherto.conversation set digested_at = updated_at, facts_due_at = now();
     insert into hitherto.agent (tenant, agent, updated_at)
     select 'acme', 'a' || n, now() from generate_series(1, {OTHERS}) n
     union all
@@ -203,6 +203,7 @@ CASES = {
         "put_off", {**HELD, "attempt": 1, "wait": timedelta(minutes=1), "error": "busy", "counted": True}, 1
     ),
     "due_digests": Case("due_digests", {"limit": 2, "able": ["model"], "busy": []}, 2),
+    "unread": Case("unread", {"limit": 2}, 2),
     "unsettled": Case("unsettled", {"tenants": ["acme"] * 3, "digests": [CLAIMED, CLAIMED + 7, 500]}, 2),
     "digest": Case("digest", {**MAIN, "digest": 500}, 1),
     "digest of another": Case("digest", {**MAIN, "digest": CLAIMED + 7}, 0),

@@ -20,7 +20,7 @@ from tests.postgres.plans import Connection, nodes
 ACROSS = {
     "due", "erasures", "index_due", "index_backlog", "find_key", "tenants_with_old_receipts",
     "tenants_with_ended_contexts", "tenants_with_unused_texts", "tenants_without_vectors", "due_digests", "rested",
-    "unsettled", "backlog",
+    "unread", "unsettled", "backlog",
 }  # fmt: skip
 """What asks all tenants, each by one function: what is due of anybody, and whose a key is."""
 

@@ -282,7 +282,7 @@ class TestKeys:
             if row["columns"][0] != "tenant" and row["of"] not in ("search_space", "worker")
         }
         assert others == {
-            *("conversation_expiring", "conversation_resting", "receipt_by_age", "digest_due"),
+            *("conversation_expiring", "conversation_resting", "conversation_unread", "receipt_by_age", "digest_due"),
             *("search_filling_behind", "context_expiring", "context_of_others", "api_key_by_hash"),
         }
         assert not any(row["only"] for row in found if row["name"] in others)

@@ -18,13 +18,16 @@ from hitherto.core.digests.lists import SUMMARY_AND_FACTS, changes, json_object,
 from hitherto.core.digests.prompts import (
     CondenseTask,
     DigestTask,
+    FactsOnlyTask,
     condense_prompt,
     digest_prompt,
+    facts_prompt,
     known_line,
     speakers_rule,
 )
 from hitherto.core.facts.extract import Extraction, FactsTask, extraction, once_each
 from hitherto.core.facts.fact import ExtractedFact
+from hitherto.core.log.message import Role
 from hitherto.core.log.ranges import Ranges, before, clipped, joined, ranges
 from hitherto.core.plain_text import mark_at
 from hitherto.core.prompt import Prompt, PromptLine, corrected
@@ -42,6 +45,9 @@ _WORD = re.compile(r"[^\W_]")
 
 _PROMPT_OVERHEAD = 800
 """Tokens of a digest prompt beside its input, rounded up (checked by a test); what facts add is counted."""
+
+_READ_AT_ONCE = 3_500
+"""Tokens of messages that one call reads for facts alone: so much that their facts fit into its answer."""
 
 _KNOWN_SHARE = 4
 """Known facts take at most one part in so many of the input."""
@@ -93,7 +99,7 @@ def digest(
     bare = DigestTask(
         known=(), leaving=frozenset(), lines=(), limit=limit, facts=facts, prose=prose, plain_text=plain_text
     )
-    steps = list(_steps(lines, max(input_limit - _overhead(bare, lines, count) - 2 * limit, 500), count))
+    steps = list(_steps(lines, max(input_limit - _overhead(digest_prompt(bare), lines, count) - 2 * limit, 500), count))
     extractions: list[Extraction] = []
     something = any(_WORD.search(line.text) for line in lines)
     for number, shown in enumerate(steps, 1):
@@ -124,6 +130,37 @@ def digest(
     )
 
 
+def find_facts(*, lines: Sequence[PromptLine], input_limit: int, count: Count, facts: FactsTask) -> Digesting:
+    """The facts in the messages `lines`, in a digest that says nothing else. As `digest`, but nothing is asked of those
+    in which no user speaks."""
+    facts = _shortened(facts, input_limit // _KNOWN_SHARE, count)
+    bare = facts_prompt(FactsOnlyTask(lines=(), facts=facts))
+    room = min(input_limit - _overhead(bare, lines, count) - bare.max_tokens, _READ_AT_ONCE)
+    extractions: list[Extraction] = []
+    for shown in _steps(lines, max(room, 500), count):
+        if not any(line.role == Role.USER for line in shown):
+            continue
+        task = FactsOnlyTask(lines=tuple(shown), facts=facts)
+
+        def read(answer: str, task: FactsOnlyTask = task) -> Extraction:
+            found = json_object(answer, also=("facts",))
+            if found is None:
+                raise no_json()
+            extracted = extraction(found, task.facts, task.lines)
+            if extracted is None:
+                raise InvalidModelAnswer("the model's JSON has no 'facts'")
+            return extracted
+
+        extractions.append((yield from _asked(facts_prompt(task), read, count)))
+    return DigestContent(
+        items=(),
+        text="",
+        tokens=0,
+        facts=once_each(fact for one in extractions for fact in one.facts),
+        left_out=sum(one.left_out for one in extractions),
+    )
+
+
 def _shortened(facts: FactsTask, room: int, count: Count) -> FactsTask:
     """The task with the first of its known facts, as many as take `room` tokens."""
     used = 0
@@ -134,9 +171,9 @@ def _shortened(facts: FactsTask, room: int, count: Count) -> FactsTask:
     return facts
 
 
-def _overhead(bare: DigestTask, lines: Sequence[PromptLine], count: Count) -> int:
-    """Tokens of a prompt beside the statements so far and the messages."""
-    prompt = corrected(digest_prompt(bare))
+def _overhead(bare: Prompt, lines: Sequence[PromptLine], count: Count) -> int:
+    """Tokens of a prompt beside the statements so far and the messages; `bare` has none."""
+    prompt = corrected(bare)
     return max(
         _PROMPT_OVERHEAD, count(prompt.system + speakers_rule(lines) + prompt.user) + count(json.dumps(prompt.schema))
     )

@@ -15,7 +15,7 @@ from hitherto.core.digests.digest import Item
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import OTHER, KnownFact
 from hitherto.core.ledger import Purpose
-from hitherto.core.log.message import Logged, Message
+from hitherto.core.log.message import Logged, Message, Role
 from hitherto.core.log.speaker import Voice
 from hitherto.core.plain_text import without_data
 from hitherto.core.prompt import Prompt, PromptLine, Task, json_line, prompt_lines
@@ -53,17 +53,19 @@ def digest_schema(categories: tuple[str, ...] | None = None) -> dict[str, Any]:
         "replace": _list(_object(item=_INTEGER, text=_STRING, sources=_list(_INTEGER))),
         "drop": _list(_INTEGER),
     }
-    if categories is not None:
-        fact = _object(
-            category=_one_of(*categories, OTHER),
-            content=_STRING,
-            sources=_list(_INTEGER),
-            confidence=_NUMBER,
-            relation=_one_of("new", "repeats", "replaces"),
-            known=_INTEGER,
-        )
-        parts["facts"] = _list(fact)
-    return _object(**parts)
+    return _object(**parts, **({} if categories is None else _facts_schema(categories)))
+
+
+def _facts_schema(categories: tuple[str, ...]) -> dict[str, Any]:
+    fact = _object(
+        category=_one_of(*categories, OTHER),
+        content=_STRING,
+        sources=_list(_INTEGER),
+        confidence=_NUMBER,
+        relation=_one_of("new", "repeats", "replaces"),
+        known=_INTEGER,
+    )
+    return {"facts": _list(fact)}
 
 
 DIGEST_SCHEMA = digest_schema()
@@ -116,12 +118,32 @@ class ArchiveTask(Task):
     plain_text: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsOnlyTask(Task):
+    """Find `facts` in `lines`, which become no digest."""
+
+    purpose: ClassVar[Purpose] = Purpose.FACTS
+
+    lines: tuple[PromptLine, ...]
+    facts: FactsTask
+
+
 def lines_of(messages: Iterable[Logged], voices: Callable[[Message], Sequence[Voice]]) -> list[PromptLine]:
     """The messages as a prompt shows them, with a line for each that speaks: `voices` as `WireFormat.voices`."""
     return [
         PromptLine(one.seq, voice.role.value, without_data(voice.words), one.said_at.date(), voice.author)
         for one in messages
         for voice in voices(one.message)
+    ]
+
+
+def spoken_lines(messages: Iterable[Logged], voices: Callable[[Message], Sequence[Voice]]) -> list[PromptLine]:
+    """Of the lines of `lines_of`, those of users, and those in which the assistant speaks to them."""
+    return [
+        line
+        for one in messages
+        for line in lines_of([one], voices)
+        if line.role == Role.USER or (line.role == Role.ASSISTANT and one.message.counts)
     ]
 
 
@@ -208,6 +230,15 @@ _SINGLE = (
     "\n  Of each of these categories the subject has one value at a time, so that a new one replaces the known one: "
 )
 
+_FACTS_ONLY = f"""\
+You note what is known of a subject.
+{_MATERIAL}
+
+You get what is known already (each fact with its number) and new messages (each with its seq). Answer as JSON:
+{{SHAPE}}.
+RULES
+{_DATES}"""
+
 _ROOM_FOR_FACTS = 1_500
 """Tokens that facts may take in an answer."""
 
@@ -234,8 +265,7 @@ def digest_prompt(task: DigestTask) -> Prompt:
     if not task.known:
         lines.append("(none)")
     if facts is not None:
-        lines += ["Subject:", json_line({"subject": facts.subject or "the user"}), "Known facts:"]
-        lines += [known_line(number, fact) for number, fact in enumerate(facts.known, 1)] or ["(none)"]
+        lines += _known_lines(facts)
     lines.append("New messages:")
     lines += map(json_line, prompt_lines(task.lines))
     return Prompt(
@@ -246,6 +276,25 @@ def digest_prompt(task: DigestTask) -> Prompt:
         max_tokens=2 * task.limit + 500 + (0 if facts is None else _ROOM_FOR_FACTS),
         task=task,
     )
+
+
+def facts_prompt(task: FactsOnlyTask) -> Prompt:
+    """The request for the facts in new messages, and nothing else."""
+    rules = _FACTS_ONLY.replace("SHAPE", _FACTS_SHAPE.removeprefix(", ")).replace("RULES", _facts_rules(task.facts))
+    lines = ["MATERIAL", *_known_lines(task.facts), "New messages:", *map(json_line, prompt_lines(task.lines))]
+    return Prompt(
+        system=rules + speakers_rule(task.lines),
+        user="\n".join(lines),
+        schema_name="facts",
+        schema=_object(**_facts_schema(task.facts.categories)),
+        max_tokens=2 * _ROOM_FOR_FACTS,
+        task=task,
+    )
+
+
+def _known_lines(facts: FactsTask) -> list[str]:
+    known = [known_line(number, fact) for number, fact in enumerate(facts.known, 1)] or ["(none)"]
+    return ["Subject:", json_line({"subject": facts.subject or "the user"}), "Known facts:", *known]
 
 
 def known_line(number: int, fact: KnownFact) -> str:

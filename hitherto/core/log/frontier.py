@@ -14,6 +14,7 @@ class DigestAction(StrEnum):
     SUMMARIZE = "summarize"
     CHUNK = "chunk"
     COMPACT = "compact"
+    FACTS = "facts"
     REDACT = "redact"
     DROP = "drop"
     CLEAR = "clear"
@@ -21,8 +22,8 @@ class DigestAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontier:
-    """How far one stage has come with drops, redactions, chunks or opaque items: its visible row that reaches furthest.
-    The row covers `start` to `end`, both inclusive.
+    """How far one stage has come with drops, redactions, chunks, opaque items or facts: its visible row that reaches
+    furthest. The row covers `start` to `end`, both inclusive.
 
     `sums` run through `end`. `kept_from` is the first message that the row covers but that stayed verbatim, or `end` +
     1; `kept_sums` run up to the message before it. `digest` is the id of a row that others build on (a chunk, opaque

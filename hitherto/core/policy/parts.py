@@ -286,6 +286,20 @@ class Chunk(Action):
 
 @register
 @dataclass(frozen=True)
+class FindFacts(Action):
+    """Let a language model find facts about the conversation's subject in the range. It stays in view as it is.
+
+    Each message is read once, whichever stage found facts in it. Only turns that are finished are read, and nothing
+    where no user spoke. Beside its trigger it is due when the conversation is finished, and when it rests. Its trigger
+    counts no tokens of tool results, as those are not read.
+    """
+
+    word: ClassVar[str] = "find_facts"
+    digest_action: ClassVar[DigestAction] = DigestAction.FACTS
+
+
+@register
+@dataclass(frozen=True)
 class Compact(Action):
     """Let the model's own endpoint make an opaque item that stands for the range, for models of its family alone."""
 

@@ -13,7 +13,7 @@ from hitherto.core.log.head import H, Head
 from hitherto.core.log.message import Sums
 from hitherto.core.log.probe import DialogueAt, ProbeGenerator, SeqAt, ToolTokens, TurnAt, mark_at
 from hitherto.core.log.ranges import joined
-from hitherto.core.policy.parts import Chunk, Compact, Nothing, Redact, Summarize, Window
+from hitherto.core.policy.parts import Chunk, Compact, FindFacts, Nothing, Redact, Summarize, Window
 from hitherto.core.policy.policy import Policy, Stage
 from hitherto.core.policy.span import (
     Cut,
@@ -25,6 +25,7 @@ from hitherto.core.policy.span import (
     window_start,
 )
 from hitherto.core.policy.trigger import TriggerInput
+from hitherto.core.policy.unread import read_up_to, unread_from
 from hitherto.core.policy.view import Layout, layout_of, redacted_up_to
 
 
@@ -54,66 +55,70 @@ class Firing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is due. `held`: a stage was due, but one of its kind is in progress or digests are paused after
-    failures. `nothing`: a stage was due but had nothing new to act on."""
+    failures. `nothing`: a stage was due but had nothing new to act on. `unread`: users said something that a stage will
+    read for facts, but not now."""
 
     firings: tuple[Firing, ...] = ()
     held: bool = False
     nothing: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
     """What a process fires stages with: the `window` of the agent's model and the `budget` of a context (at most the
-    window), in tokens; whether it has a language `model`; and the `family` of the models whose opaque items it can
-    make."""
+    window), in tokens; whether it has a language `model`, and whether that finds `facts`; and the `family` of the
+    models whose opaque items it can make."""
 
     window: int
     budget: int
     model: bool = False
+    facts: bool = False
     family: str | None = None
 
 
-def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> ProbeGenerator[Plan]:
+def plan(
+    policy: Policy, head: Head, means: Means, *, appended: bool = True, rests: bool = False
+) -> ProbeGenerator[Plan]:
     """What is due at `head`, in the order of the policy's stages; each counts what those before it left in view. While
-    messages below `Head.finish_seq` are undigested, summaries and chunks are due whatever their triggers say.
+    messages below `Head.finish_seq` are undigested, summaries and chunks are due whatever their triggers say; stages
+    that find facts likewise, while they are unread. With `rests`, these alone are asked, and due in any case.
 
     Not `appended`: it is asked because a digest ended, so no round ends now. Without a `family` no stage compacts,
     without a `model` none that is for models alone. A stage that digests does not fire while another digest of messages
-    is in progress, nor one that compacts during another compaction, whichever stage began it. Neither fires while
-    digests are paused after failures (`Head.resting`).
+    is in progress, nor one that compacts or finds facts during another that does, whichever stage began it. None of
+    them fires while digests are paused after failures (`Head.resting`).
     """
     if head.next_seq <= head.view_start or not policy.stages:
         return Plan()
+    if rests:
+        head = replace(head, finish_seq=head.next_seq)
     firings: list[Firing] = []
     busy = set(_KIND.values()) if head.resting else {_KIND[one.action] for one in head.running if one.action in _KIND}
-    held = nothing = False
+    held = nothing = words = False
     for stage in policy.stages:
         kind = _KIND.get(stage.action.digest_action)
-        if not _possible(stage, means):
+        if not _possible(stage, means) or (rests and kind != "facts"):
             continue
         layout = layout_of(policy, head, family=means.family)
         begin = _pending_from(stage, policy, head, layout)
         finishing = kind == "digest" and _undigested(head).seq < head.finish_seq
-        due = finishing or stage.trigger.due(_seen(head, layout, begin, means, appended=appended))
+        if kind == "facts":
+            begin = yield from unread_from(head)
+            if begin.sums.turns == head.sums.turns:
+                continue
+            words, finishing = True, begin.seq < head.finish_seq
+        due = finishing or stage.trigger.due(_seen(stage, head, layout, begin, means, appended=appended))
         if not due or _has_no_results(stage, begin, head):
             continue
         if kind in busy:
             held = True
             continue
-        cut = yield from kept(stage.keep, head, means.budget)
-        within = None
-        if stage.within_turn:
-            within = yield from (
-                kept_within(stage.keep, head, means.budget)
-                if stage.action.digest_action is DigestAction.REDACT
-                else kept_groups_within(stage.keep, begin, head, means.budget)
-            )
-        if within is not None and within.seq > cut.seq:
-            cut = within
+        cut = yield from _kept(stage, begin, head, means.budget)
         firing = yield from _firing(stage, begin, cut, head, layout, budget=means.budget, finishing=finishing)
         if firing is not None and stage.action.digest_action is DigestAction.DROP:
             firing = replace(firing, start=_first_dropped(policy, head))
-        if firing is None or _nothing_left(firing, head):
+        if firing is None or (kind != "facts" and _nothing_left(firing, head)):
             nothing = True
             continue
         if kind is None:
@@ -122,10 +127,16 @@ def plan(policy: Policy, head: Head, means: Means, *, appended: bool = True) -> 
         else:
             busy.add(kind)
         firings.append(firing)
-    return Plan(firings=tuple(firings), held=held, nothing=nothing)
+    unread = words and ("facts" not in busy or head.resting)
+    return Plan(firings=tuple(firings), held=held, nothing=nothing, unread=unread)
 
 
-_KIND = {DigestAction.SUMMARIZE: "digest", DigestAction.CHUNK: "digest", DigestAction.COMPACT: "compaction"}
+_KIND = {
+    DigestAction.SUMMARIZE: "digest",
+    DigestAction.CHUNK: "digest",
+    DigestAction.COMPACT: "compaction",
+    DigestAction.FACTS: "facts",
+}
 """Only one of a kind may be in progress at a time. Drops and redactions take effect at once and have no kind."""
 
 
@@ -155,6 +166,19 @@ def _counted(firing: Firing, begin: Cut, earlier: Frontier | None) -> Firing:
     if earlier is None:
         return replace(firing, freed_so_far=firing.freed, since=begin.sums.tokens)
     return replace(firing, freed_so_far=earlier.freed + firing.freed, since=earlier.since)
+
+
+def _kept(stage: Stage, begin: Cut, head: Head, budget: int) -> ProbeGenerator[Cut]:
+    """The cut that leaves what the stage keeps."""
+    cut = yield from kept(stage.keep, head, budget)
+    if not stage.within_turn:
+        return cut
+    within = yield from (
+        kept_within(stage.keep, head, budget)
+        if stage.action.digest_action is DigestAction.REDACT
+        else kept_groups_within(stage.keep, begin, head, budget)
+    )
+    return cut if within is None or within.seq <= cut.seq else within
 
 
 def _pending_from(stage: Stage, policy: Policy, head: Head, layout: Layout) -> Cut:
@@ -191,18 +215,23 @@ def _possible(stage: Stage, means: Means) -> bool:
     match stage.action:
         case Summarize(needs_model=True):
             return means.model
+        case FindFacts():
+            return means.facts
         case one if one.digest_action is DigestAction.COMPACT:
             return means.family is not None
         case _:
             return True
 
 
-def _seen(head: Head, layout: Layout, begin: Cut, means: Means, *, appended: bool) -> TriggerInput:
+def _seen(stage: Stage, head: Head, layout: Layout, begin: Cut, means: Means, *, appended: bool) -> TriggerInput:
     in_front = [one.tokens for one in (layout.digest, layout.opaque) if one is not None]
+    tokens = layout.place(head.sums.tokens) - layout.place(begin.sums.tokens)
+    if isinstance(stage.action, FindFacts):
+        tokens = head.sums.tokens - head.sums.results - begin.sums.tokens + begin.sums.results
     return TriggerInput(
         messages=head.sums.dialogue - begin.sums.dialogue,
         turns=head.sums.turns - begin.sums.turns,
-        tokens=layout.place(head.sums.tokens) - layout.place(begin.sums.tokens),
+        tokens=tokens,
         undigested=head.sums.dialogue - _undigested(head).sums.dialogue,
         last_seq=head.last_seq,
         round_ended=appended and head.round_ended,
@@ -218,9 +247,11 @@ def _firing(
 ) -> ProbeGenerator[Firing | None]:
     """What the stage does to the range from `begin` to `cut`, where its keep begins, or to the end of what is to be
     digested in any case; None if that is empty."""
-    finish = (yield from _finish(begin, head)) if finishing else None
-    if isinstance(stage.action, Chunk):
-        return (yield from _chunk(stage, begin, cut, head, finish))
+    finds = isinstance(stage.action, FindFacts)
+    finish = (yield from _finish(begin, head)) if finishing and not finds else None
+    if finds or isinstance(stage.action, Chunk):
+        reading = _reading(stage, begin, cut, head, finishing=finishing)
+        return (yield from reading if finds else _chunk(stage, begin, cut, head, finish))
     if finish is not None and finish.seq > cut.seq:
         cut = finish
     if cut.seq <= begin.seq:
@@ -244,6 +275,20 @@ def _firing(
             return _compaction(whole, head, layout)
         case _:
             return whole
+
+
+def _reading(stage: Stage, begin: Cut, cut: Cut, head: Head, *, finishing: bool) -> ProbeGenerator[Firing | None]:
+    """A reading for facts: up to `cut`, or of all that is to be read in any case. It may split a group, as it takes
+    nothing out of the view."""
+    if finishing and head.finish_seq > cut.seq:
+        last = yield from mark_at(SeqAt(head.finish_seq - 1))
+        cut = cut if last is None else Cut(head.finish_seq, last.sums)
+    end = yield from read_up_to(begin, cut)
+    if end is None:
+        return None
+    return Firing(
+        stage=stage, start=begin.seq, end=end.seq - 1, new_start=begin.seq, base=None, sums=end.sums, kept=end
+    )
 
 
 def _nothing_left(firing: Firing, head: Head) -> bool:

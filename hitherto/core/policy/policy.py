@@ -19,6 +19,7 @@ from hitherto.core.policy.parts import (
     Chunk,
     Compact,
     Drop,
+    FindFacts,
     Keep,
     LastFraction,
     LastMessages,
@@ -47,7 +48,7 @@ _NAME = 200
 _SLOTS: dict[str, type[Component]] = {"trigger": Trigger, "keep": Keep, "action": Action, "render": Render}
 _OURS: dict[str, tuple[type[Component], ...]] = {
     "keep": (LastMessages, LastTurns, LastTokens, LastFraction, Nothing, Window),
-    "action": (Drop, Redact, Summarize, Chunk, Compact),
+    "action": (Drop, Redact, Summarize, Chunk, Compact, FindFacts),
 }
 _EXTENDING = {
     "trigger": "register a trigger of your own, so that policies with it can be read again",
@@ -142,7 +143,7 @@ _EXAMPLES = {"trigger": "Turns(12)", "keep": "LastTurns(4)", "action": "Summariz
 def _check_within_turn(stage: Stage) -> None:
     if not stage.within_turn:
         return
-    if stage.action.digest_action in (DigestAction.DROP, DigestAction.COMPACT):
+    if stage.action.digest_action in (DigestAction.DROP, DigestAction.COMPACT, DigestAction.FACTS):
         raise InvalidPolicy(f"{stage.action} does not act within a turn; Redact, Shorten, Summarize and Chunk do")
     kept = stage.keep.keep if isinstance(stage.keep, Window) else stage.keep
     if isinstance(kept, LastTurns | Nothing):

@@ -320,6 +320,7 @@ class _Wanted:
 def _missing(policy: Policy, head: Head) -> list[str]:
     """What the manifest names as missing: "digest" where one failed or was put off, "policy" where this process cannot
     read stages of the policy."""
-    late = any(one.error is not None for one in head.running) or (head.failures > 0 and not head.running)
+    digests = [one for one in head.running if one.action is not DigestAction.FACTS]
+    late = any(one.error is not None for one in digests) or (head.failures > 0 and not digests)
     digested = bool(policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK, DigestAction.COMPACT))
     return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, UnreadablePolicy) else [])

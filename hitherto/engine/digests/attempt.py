@@ -17,7 +17,7 @@ from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import HeadWithCalls, RunningDigest, StandingSummary
 from hitherto.engine.calls import Calls, cause_of, told
 from hitherto.engine.daily_limit import CallPostponed
-from hitherto.engine.digests.fire import committed, fired
+from hitherto.engine.digests.fire import MOST_RESUMED, committed, fired
 from hitherto.engine.digests.frontiers_from_rows import sums_through
 from hitherto.engine.digests.make import DigestMaker
 from hitherto.engine.facts.learn import FoundFacts, merge_found, noted
@@ -242,17 +242,22 @@ class Attempt:
                 row = await unit.digest(digest.id)
                 return row is not None and (row.attempt, row.status) == (digest.attempt, _ended(outcome))
             fire: tuple[NewDigest, ...] = ()
+            learned = None
+            if found_facts is not None and outcome.error is None:
+                learned = await merge_found(unit, self._services, work, found_facts)
             if outcome.error is None:
                 after = await _completed(unit, mine, outcome, digest.spec)
+                if learned is not None and found_facts is not None:
+                    after = replace(after, extracted=noted(after, found_facts))
+                elif digest.action is DigestAction.FACTS:
+                    raise Conflict(f"the facts of digest {digest.id} could not be merged; the log says why")
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             else:
                 rest = backoff(self._services.settings.backoff, max(head.failures, 1))
                 after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
-            learned = None
-            if found_facts is not None and outcome.error is None:
-                learned = await merge_found(unit, self._services, work, found_facts)
-                if learned is not None:
-                    after = replace(after, extracted=noted(after, found_facts))
+                if digest.action is DigestAction.FACTS:
+                    again = after.resume_at if after.failures <= MOST_RESUMED else None
+                    after = replace(after, facts_due_at=again)
             changes = Changes(
                 head=after,
                 outcomes=(outcome,),
@@ -303,7 +308,10 @@ def _report(work: DigestWork, outcome: DigestOutcome) -> None:
         log.warning("Summarization failed for %s: %s", name, outcome.error, **fields)
     else:
         took = outcome.generation_time_ms
-        log.info("Summarized messages %s-%s for %s in %sms", digest.start, digest.end, name, took, **fields)
+        if digest.action is DigestAction.FACTS:
+            log.info("Read messages %s-%s of %s for facts in %sms", digest.start, digest.end, name, took, **fields)
+        else:
+            log.info("Summarized messages %s-%s for %s in %sms", digest.start, digest.end, name, took, **fields)
         if digest.action is DigestAction.SUMMARIZE and digest.start > 0:
             log.info("Sliding window: dropping seq 0-%s for %s", digest.start - 1, name, **fields)
     log.debug("Memory %s status updated to %s", digest.id, _ended(outcome).value, **fields)
@@ -319,15 +327,16 @@ def _ended(outcome: DigestOutcome) -> Status:
 
 async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome, spec: str) -> HeadWithCalls:
     """The head once a digest is visible: at the next revision, with the new summary, or the new frontier of a stage
-    that has one."""
+    that has one. A reading for facts changes no view, so the revision stays."""
     running = tuple(one for one in unit.head.running if one.id != made.id)
-    head = replace(unit.head, rev=unit.head.rev + 1, failures=0, resume_at=None, running=running)
+    rev = unit.head.rev + (made.action is not DigestAction.FACTS)
+    head = replace(unit.head, rev=rev, failures=0, resume_at=None, running=running)
     if made.action is DigestAction.SUMMARIZE and (head.digest is None or head.digest.end <= made.end):
         summary = StandingSummary(
             id=made.id, start=made.start, end=made.end, text=outcome.text, spec=spec, tokens=outcome.tokens
         )
         return replace(head, digest=summary, digest_sums=await sums_through(unit, made.end))
-    if made.action not in (DigestAction.CHUNK, DigestAction.COMPACT):
+    if made.action not in (DigestAction.CHUNK, DigestAction.COMPACT, DigestAction.FACTS):
         return head
     kept_from = made.end + 1 if made.kept_from is None else made.kept_from
     frontier = Frontier(
@@ -337,7 +346,7 @@ async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome, sp
         sums=await sums_through(unit, made.end),
         kept_from=kept_from,
         kept_sums=await sums_through(unit, kept_from - 1),
-        digest=made.id,
+        digest=None if made.action is DigestAction.FACTS else made.id,
         family=outcome.family,
         tokens=outcome.tokens if made.action is DigestAction.COMPACT else 0,
     )

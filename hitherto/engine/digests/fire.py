@@ -16,6 +16,7 @@ from hitherto.core.log.message import Kind, Logged
 from hitherto.core.log.probe import AnyProbe, ProbeAnswer, SpeakerAt, ToolIds, ToolTokens
 from hitherto.core.policy.plan import Firing, Plan, advanced, plan
 from hitherto.core.policy.policy import Policy, policy_json
+from hitherto.core.scope import Scope
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
 from hitherto.errors import StoreError
@@ -29,7 +30,7 @@ log = logger("hitherto.digest")
 MOST_STAGES = 100
 """The most stages of which a conversation's head can have a frontier. Each policy with other numbers has others."""
 
-_RESUMED = 5
+MOST_RESUMED = 5
 """After more failures in a row, a conversation's next digest waits for an append."""
 
 
@@ -41,13 +42,21 @@ async def fired(
     *,
     batch: Sequence[Logged] = (),
     round_may_end: bool = False,
+    rests: bool = False,
 ) -> tuple[HeadWithCalls, tuple[NewDigest, ...]]:
-    """The rows of the stages that are due at `head`, and the head with the frontiers of those that take effect at once.
+    """The rows of the stages that are due at `head`, and the head with the frontiers of those that take effect at once,
+    and with the time at which a worker has what is still unread read for facts. With `rests`, that time has come.
 
     `batch` are messages that the store does not have yet. Only with some, or where `round_may_end`, are the triggers
     due that wait for the end of a round. If a user-defined trigger fails, this is logged and nothing fires: the message
     is worth more. So it is where the head would have more than MOST_STAGES stages."""
-    firings = await _planned(handle, policy, head, batch, unit, appended=round_may_end or bool(batch))
+    planned = await _planned(handle, policy, head, batch, unit, appended=round_may_end or bool(batch), rests=rests)
+    firings = planned.firings
+    if rests or (policy.doing(DigestAction.FACTS) and handle.services.finds_facts):
+        due, rest = head.facts_due_at, handle.services.settings.rest_after
+        if batch or rests or due is None:
+            due = head.clock + rest if rest else None
+        head = replace(head, facts_due_at=due if planned.unread else None)
     if not firings:
         return head, ()
     known = {*head.frontiers, *(one.stage for one in head.running if one.action is not DigestAction.SUMMARIZE)}
@@ -69,10 +78,10 @@ async def fired(
 
 
 async def _planned(
-    handle: Handle, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit, *, appended: bool
-) -> tuple[Firing, ...]:
+    handle: Handle, policy: Policy, head: Head, batch: Sequence[Logged], unit: Unit, *, appended: bool, rests: bool
+) -> Plan:
     services = handle.services
-    planning = plan(policy, head, services.means(handle.budget), appended=appended)
+    planning = plan(policy, head, services.means(handle.budget), appended=appended, rests=rests)
     conversation = handle.id
     try:
         probe = next(planning)
@@ -84,14 +93,14 @@ async def _planned(
         raise
     except Exception:  # user-defined parts of a policy may raise anything
         log.exception("The policy %s of %s failed; no digest was started", policy.name, conversation)
-        return ()
+        return Plan()
     if found.held and head.resting:
         log.debug("Summarization of %s waits until %s: digests failed", conversation, head.resume_at)
     elif found.held:
         log.debug("Summarization already in progress for %s", conversation)
     if found.nothing:
         log.debug("No new messages to summarize for %s", conversation)
-    return found.firings
+    return found
 
 
 async def _answer(probe: AnyProbe, batch: Sequence[Logged], unit: Unit) -> ProbeAnswer:
@@ -171,6 +180,18 @@ async def resumed(services: Services, failed: FailedDigest) -> None:
         if row is None or head.resume_at is None or head.clock < head.resume_at:
             return
         head = replace(head, resume_at=None)
-        if head.failures <= _RESUMED:
+        if head.failures <= MOST_RESUMED:
             head, fire = await fired(handle, handle.resuming(head, row), head, unit)
+        await committed(handle, unit, Changes(head=head, fire=fire, background=True))
+
+
+async def read_rested(services: Services, scope: Scope, conversation: str) -> None:
+    """Have what is left of a conversation read for facts, if it rests: nothing was appended for the setting
+    `rest_after`."""
+    handle = Handle(services, scope, conversation)
+    async with services.store.write(scope, conversation) as unit:
+        head = unit.head
+        if head.facts_due_at is None or head.clock < head.facts_due_at:
+            return
+        head, fire = await fired(handle, handle.governing(head, None)[0], head, unit, rests=True)
         await committed(handle, unit, Changes(head=head, fire=fire, background=True))

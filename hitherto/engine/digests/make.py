@@ -20,17 +20,18 @@ from hitherto.core.digests.archive import (
     fallback_summary,
 )
 from hitherto.core.digests.digest import DigestOutcome, DigestWork
-from hitherto.core.digests.make import DigestContent, digest
-from hitherto.core.digests.prompts import PROMPT_VERSION, lines_of
+from hitherto.core.digests.make import DigestContent, Digesting, digest, find_facts
+from hitherto.core.digests.prompts import PROMPT_VERSION, lines_of, spoken_lines
 from hitherto.core.documents import NewDocument, passages
 from hitherto.core.ledger import FailureCause, ModelCall, Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import groups
 from hitherto.core.log.message import RESPONSES, size_of
-from hitherto.core.policy.parts import Chunk, Summarize
+from hitherto.core.policy.parts import Chunk, FindFacts, Summarize
 from hitherto.core.policy.policy import Stage
 from hitherto.core.policy.view import layout_of
 from hitherto.core.prompt import Prompt, PromptLine
+from hitherto.core.scope import THE_USER
 from hitherto.engine.calls import CallContext, Calls, figure, told
 from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.facts.learn import FoundFacts, facts_task, found_facts_of
@@ -178,6 +179,8 @@ class DigestMaker:
         match action:
             case Summarize() | Chunk():
                 return await self._summarized(work, action, ledger)
+            case FindFacts():
+                return await self._read_for_facts(work, ledger)
             case _ if action.digest_action is DigestAction.COMPACT:
                 return DigestResult(await self._compacted(work, ledger))
             case _:
@@ -185,7 +188,9 @@ class DigestMaker:
 
     async def _summarized(self, work: DigestWork, action: Summarize | Chunk, ledger: list[ModelCall]) -> DigestResult:
         model = self._services.model
-        about = await facts_task(self._services, self._embedding, work, action)
+        about = None
+        if action.facts and self._services.settings.facts:
+            about = await facts_task(self._services, self._embedding, work)
         size = size_of([one.message for one in work.messages])
         making = digest(
             base=work.base if isinstance(action, Summarize) else (),
@@ -198,14 +203,7 @@ class DigestMaker:
             prose=isinstance(action, Chunk),
             plain_text=self._services.settings.model_output == "text",
         )
-        made = await _step(lambda: next(making), size)
-        while isinstance(made, Prompt):
-            try:
-                answer = await self._asked(made, work, ledger)
-            except InvalidModelAnswer as error:
-                made = await _step(partial(making.throw, error), size)
-            else:
-                made = await self._read(partial(making.send, answer.text), size, ledger)
+        made = await self._made(making, work, size, ledger)
         outcome = DigestOutcome(
             digest=work.digest.id,
             items=made.items,
@@ -217,12 +215,40 @@ class DigestMaker:
         found_facts = None
         if about is not None and made.facts is not None:
             found_facts = found_facts_of(work, about[0], made.facts)
-            if made.left_out:
-                _tell_left_out(work, made.left_out)
         if isinstance(action, Summarize) and action.archive:
             archive = await self._archivist.document(work, outcome, ledger, action=action)
             outcome = replace(outcome, archive=archive)
         return DigestResult(outcome, found_facts)
+
+    async def _read_for_facts(self, work: DigestWork, ledger: list[ModelCall]) -> DigestResult:
+        model = self._services.model
+        outcome = DigestOutcome(digest=work.digest.id, model=model.name, prompt_version=PROMPT_VERSION)
+        about = await facts_task(self._services, self._embedding, work)
+        if about is None:
+            return DigestResult(outcome, found_facts_of(work, THE_USER, ()))
+        size = size_of([one.message for one in work.messages])
+        making = find_facts(
+            lines=await aside(size, spoken_lines, work.messages, self._services.voices),
+            input_limit=model.input_limit,
+            count=self._services.canonical.count,
+            facts=about[1],
+        )
+        made = await self._made(making, work, size, ledger)
+        return DigestResult(outcome, found_facts_of(work, about[0], made.facts or ()))
+
+    async def _made(self, making: Digesting, work: DigestWork, size: int, ledger: list[ModelCall]) -> DigestContent:
+        """What comes of the generator once the model has answered its prompts."""
+        made = await _step(lambda: next(making), size)
+        while isinstance(made, Prompt):
+            try:
+                answer = await self._asked(made, work, ledger)
+            except InvalidModelAnswer as error:
+                made = await _step(partial(making.throw, error), size)
+            else:
+                made = await self._read(partial(making.send, answer.text), size, ledger)
+        if made.left_out:
+            _tell_left_out(work, made.left_out)
+        return made
 
     async def _read(self, step: Callable[[], Prompt], size: int, ledger: list[ModelCall]) -> Prompt | DigestContent:
         """Pass a model's answer to the digest's generator; returns the next prompt or the finished content. An answer

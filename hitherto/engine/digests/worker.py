@@ -13,7 +13,7 @@ from uuid import uuid4
 from hitherto.core.digests.digest import Claim, DigestJob, DigestWork, FailedDigest
 from hitherto.engine.calls import Calls
 from hitherto.engine.digests.attempt import Attempt, jitter
-from hitherto.engine.digests.fire import resumed
+from hitherto.engine.digests.fire import read_rested, resumed
 from hitherto.engine.log.erase_scope import resume_erasures
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.services import Services
@@ -235,8 +235,8 @@ class Worker:
                     hand.task.cancel()
 
     async def _sweep(self) -> None:
-        """Begin digests of conversations that have rested after one failed, read the backlog, and show that this worker
-        is there."""
+        """Begin digests of conversations that have rested after one failed, or since their last message, read the
+        backlog, and show that this worker is there."""
         pause = _FIRST_SWEEP
         while True:
             await asyncio.sleep(pause * jitter())
@@ -248,6 +248,8 @@ class Worker:
                 if self._services.queue.has_turn():
                     for failed in await self._store.rested(able=self._services.able):
                         await self._resume(failed)
+                    if await self._read_rested():
+                        pause = _SOONEST
                 await self._store.show_worker(self._id)
                 self._read_only = False
             except DatabaseReadOnly:
@@ -265,6 +267,20 @@ class Worker:
             raise
         except HithertoError as error:
             log.warning("%s could not go on after a failed digest: %s", failed.conversation, error)
+
+    async def _read_rested(self) -> bool:
+        """Begin to read conversations that rest for facts; returns whether there may be more of them."""
+        if not (self._services.finds_facts and self._services.settings.rest_after):
+            return False
+        found = await self._store.unread(limit=_BATCH)
+        for scope, conversation in found:
+            try:
+                await read_rested(self._services, scope, conversation)
+            except (DatabaseReadOnly, DatabaseUnavailable):
+                raise
+            except HithertoError as error:
+                log.warning("%s could not be read for facts: %s", conversation, error)
+        return len(found) == _BATCH
 
     async def _forget(self) -> None:
         """Record that this worker has stopped, unless the database is away; then it counts for half a minute more."""

@@ -1,4 +1,4 @@
-"""Learning facts with a digest: the task for the model, and merging what it found with the known facts."""
+"""Learning facts: the task for the model, and merging what it found with the known facts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts
 from hitherto.core.facts.known import known_facts_to_show, pieces
 from hitherto.core.facts.merge import merged
 from hitherto.core.facts.queries import CurrentFacts
+from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import Role
 from hitherto.core.log.ranges import joined
-from hitherto.core.policy.parts import Chunk, Summarize
 from hitherto.core.scope import THE_USER
 from hitherto.engine.recall.embedding import Embedding
 from hitherto.engine.services import Services
@@ -44,12 +44,9 @@ class FoundFacts:
     end: int
 
 
-async def facts_task(
-    services: Services, embedding: Embedding, work: DigestWork, action: Summarize | Chunk
-) -> tuple[str, FactsTask] | None:
-    """The subject's id, and the task of finding facts about it in the messages of `work`, for the model that makes the
-    digest. None where facts are not wanted."""
-    if not action.facts or not work.messages:
+async def facts_task(services: Services, embedding: Embedding, work: DigestWork) -> tuple[str, FactsTask] | None:
+    """The subject's id, and the task of finding facts about it in the messages of `work`; None where there are none."""
+    if not work.messages:
         return None
     head = await services.store.head(work.scope, work.conversation)
     subject = THE_USER if head is None else head.subject
@@ -93,8 +90,12 @@ async def _bearing(
 
 
 def found_facts_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact]) -> FoundFacts:
-    """What was found in the messages of `work`."""
-    return FoundFacts(subject=subject, found=tuple(found), start=work.messages[0].seq, end=work.messages[-1].seq)
+    """What was found in the messages of `work`. A digest that only finds facts has read its range, whatever is left of
+    its messages."""
+    start, end = work.digest.start, work.digest.end
+    if work.digest.action is not DigestAction.FACTS:
+        start, end = work.messages[0].seq, work.messages[-1].seq
+    return FoundFacts(subject=subject, found=tuple(found), start=start, end=end)
 
 
 async def merge_found(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:

@@ -83,21 +83,24 @@ async def _erasing(
     if gone:
         left = [row for row in digests if row.id not in gone and row.visible(head.rev)]
         after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
+    ended = [
+        digest
+        for digest in digests
+        if digest.status is Status.PROCESSING
+        and (
+            any_in(erased, digest.start, digest.end)
+            or gone & _bases(digest, digests)
+            or (changed & _bases(digest, digests) and digest.claimed and digest.id != unread)
+        )
+    ]
+    if any(digest.action is DigestAction.FACTS for digest in ended):
+        after = replace(after, facts_due_at=head.clock)  # what is left of its messages is still unread
     return Changes(
         head=after,
         background=True,
         erase=erased,
         rewritten=rewritten,
-        outcomes=tuple(
-            DigestOutcome(digest=digest.id, superseded=True, error=why)
-            for digest in digests
-            if digest.status is Status.PROCESSING
-            and (
-                any_in(erased, digest.start, digest.end)
-                or gone & _bases(digest, digests)
-                or (changed & _bases(digest, digests) and digest.claimed and digest.id != unread)
-            )
-        ),
+        outcomes=tuple(DigestOutcome(digest=digest.id, superseded=True, error=why) for digest in ended),
     )
 
 

@@ -108,6 +108,8 @@ class Rewinder:
         if gone:
             left = [row for row in visible if row.end < first or row.action is DigestAction.CLEAR]
             after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
+        if any(one.action is DigestAction.FACTS and one.end >= first for one in head.running):
+            after = replace(after, facts_due_at=head.clock)  # what is left of its messages is still unread
         await unit.commit(
             Changes(
                 head=after,
@@ -215,7 +217,8 @@ class Rewinder:
             )
             after = replace(after, frontiers={**after.frontiers, REPLACED: end})
         # A digest in progress would be shown in place of these items.
-        fenced = tuple(DigestOutcome(digest=one.id, superseded=True, error="replaced") for one in head.running)
+        shown = [one for one in head.running if one.action is not DigestAction.FACTS]
+        fenced = tuple(DigestOutcome(digest=one.id, superseded=True, error="replaced") for one in shown)
         changes = Changes(head=after, fire=fire, supersede=tuple(row.id for row in gone), outcomes=fenced)
         await unit.commit(changes)
 
@@ -255,6 +258,7 @@ def cleared(head: HeadWithCalls) -> Changes:
         awaited=(),
         late=(),
         frontiers={},
+        facts_due_at=None,
     )
     hide = NewDigest(
         stage="clear",

@@ -349,6 +349,8 @@ async def _freed_by(chat: Conversation, digest: Digest | None) -> int:
         return 0
     if digest.action in (DigestAction.DROP, DigestAction.REDACT):
         return digest.tokens
+    if digest.action is DigestAction.FACTS:
+        return 0
     base = await _made(chat, digest.base)
     start, before = (digest.start, 0) if base is None else (base.end + 1, base.tokens)
     stop = digest.end + 1 if digest.kept_from is None else digest.kept_from

@@ -100,6 +100,7 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         running=tuple(map(_running, sorted(running, key=itemgetter("id")))),
         subject=row.subject,
         extracted=tuple([(first, last) for first, last in extracted]),
+        facts_due_at=row.facts_due_at,
         finish_seq=row.finish_seq,
         ttl=row.ttl,
         time_zone=row.time_zone,
@@ -176,6 +177,7 @@ def head_values(head: Head) -> dict[str, Any]:
         "next_expiry": head.next_expiry,
         "subject": head.subject,
         "extracted": json.dumps(head.extracted),
+        "facts_due_at": head.facts_due_at,
         "finish_seq": head.finish_seq,
     }
 

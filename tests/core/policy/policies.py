@@ -16,6 +16,7 @@ from hitherto.policies import (
     Chunk,
     Compact,
     Drop,
+    FindFacts,
     Fraction,
     Keep,
     LastFraction,
@@ -97,6 +98,7 @@ actions: st.SearchStrategy[Action] = st.one_of(
     st.builds(Summarize, max_tokens=st.integers(50, 2_000), archive=st.booleans(), needs_model=st.booleans()),
     st.builds(Chunk, batch=_few, max_tokens=st.integers(50, 2_000)),
     st.just(Compact()),
+    st.just(FindFacts()),
 )
 
 renders: st.SearchStrategy[Render] = st.one_of(

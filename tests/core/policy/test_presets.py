@@ -16,6 +16,7 @@ from hitherto.policies import (
     Chunk,
     Compact,
     Drop,
+    FindFacts,
     Fraction,
     LastFraction,
     LastMessages,
@@ -58,6 +59,7 @@ TABLE: dict[str, tuple[Stage, ...]] = {
             within_turn=True,
         ),
         Stage(Fraction(0.5, of="budget"), LastFraction(0.25), Summarize(needs_model=True), SystemMessage()),
+        Stage(Tokens(2_000), Nothing(), FindFacts()),
     ),
     "none": (),
     "sliding_window": (Stage(Seq(5), Window(14, Nothing()), Summarize(), Prefix("[Previous context: {text}]\n\n")),),
@@ -76,7 +78,7 @@ def test_the_designs_table() -> None:
     assert [make().name for make in PRESETS.values()] == list(TABLE), "in the table's order, by their own names"
 
 
-@pytest.mark.parametrize("name", ["sliding_window", "token_threshold", "chunks", "summarize", "rolling", "balanced"])
+@pytest.mark.parametrize("name", ["sliding_window", "token_threshold", "chunks", "summarize", "rolling"])
 def test_facts_come_with_a_digest_where_they_are_asked_for(name: str) -> None:
     """Unasked, with chunks alone, as in seed 002."""
     for policy, facts in (
@@ -88,6 +90,10 @@ def test_facts_come_with_a_digest_where_they_are_asked_for(name: str) -> None:
         assert isinstance(stage.action, Chunk | Summarize)
         assert stage.action.facts is facts
         assert Policy.from_json(policy.to_json()) == policy
+
+
+def test_balanced_finds_facts_by_a_stage_of_its_own() -> None:
+    assert PRESETS["balanced"](facts=False).stages == TABLE["balanced"][:2] == parse("balanced:facts=false").stages
 
 
 def test_every_preset_runs_by_its_name_alone() -> None:

@@ -43,6 +43,17 @@ begin
         order by c.resume_at limit limit_;
 end $$;
 
+-- Conversations that rest and are to be read for facts, the longest due first, read from an index of such rows alone.
+create function hitherto.unread_conversations(limit_ bigint)
+returns table (tenant text, user_id text, agent text, conversation text)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    return query
+        select tenant, user_id, agent, id from hitherto.conversation where facts_due_at <= statement_timestamp()
+        order by facts_due_at limit limit_;
+end $$;
+
 -- Which of some digests are due or claimed.
 create function hitherto.unsettled_digests(tenants_ text[], digests_ bigint[])
 returns table (tenant text, digest bigint)

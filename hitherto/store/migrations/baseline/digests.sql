@@ -9,7 +9,7 @@ create table hitherto.digest (
     policy             json,
     needs              text        check (needs in ('model', 'compactor')),
     action               text        not null
-                       check (action in ('summarize', 'chunk', 'compact', 'redact', 'drop', 'clear')),
+                       check (action in ('summarize', 'chunk', 'compact', 'redact', 'drop', 'clear', 'facts')),
     start_seq          bigint      not null,
     end_seq            bigint      not null,
     kept_from          bigint,

@@ -39,6 +39,7 @@ create table hitherto.conversation (
     retracted     json        not null default '[]',
     extracted     json        not null default '[]',
     indexed_seq   bigint      not null default 0,
+    facts_due_at  timestamptz,
     finish_seq    bigint      not null default 0,
     failures      integer     not null default 0,
     resume_at     timestamptz,
@@ -53,7 +54,8 @@ comment on column hitherto.conversation.subject is 'What its facts are about: a 
 comment on column hitherto.conversation.ttl is 'How long new messages are kept; zero: for ever.';
 comment on column hitherto.conversation.title is 'Null: made of the first user message when it is listed.';
 comment on column hitherto.conversation.extracted is 'Ranges of messages from which facts have been extracted, and never are again.';
-comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested, whatever the triggers say.';
+comment on column hitherto.conversation.facts_due_at is 'When it rests, and what is left of it is read for facts.';
+comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested and read, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';
 create index conversation_recent on hitherto.conversation (tenant, user_id, agent, updated_at desc, ref desc);
 create unique index conversation_by_name on hitherto.conversation (tenant, user_id, agent, id);
@@ -61,6 +63,7 @@ create index conversation_expiring on hitherto.conversation (next_expiry) where 
 create index conversation_digested on hitherto.conversation (tenant, user_id, agent, digested_at desc)
     where digested_at is not null;
 create index conversation_resting on hitherto.conversation (resume_at) where resume_at is not null;
+create index conversation_unread on hitherto.conversation (facts_due_at) where facts_due_at is not null;
 create index conversation_waiting on hitherto.conversation (tenant, user_id, agent, ref) where indexed_seq < next_seq;
 create index conversation_about on hitherto.conversation (tenant, user_id, subject, agent, ref) where subject <> '';
 

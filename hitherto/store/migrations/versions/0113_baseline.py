@@ -6,7 +6,7 @@ from alembic import op
 
 from hitherto.store import schema
 
-revision = "0112"
+revision = "0113"
 down_revision = None
 
 
