@@ -13,7 +13,7 @@ from hitherto.core.log.probe import Mark, SeqAt
 if TYPE_CHECKING:
     from hitherto.store.unit import Unit
 
-_KINDS = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT)
+_KINDS = (DigestAction.DROP, DigestAction.REDACT, DigestAction.CHUNK, DigestAction.COMPACT, DigestAction.FACTS)
 
 
 async def frontiers(unit: Unit, rows: Sequence[Digest], view_start: int) -> dict[str, Frontier]:

@@ -28,7 +28,7 @@ async def cli(home: Home) -> Cli:
     told = [("relationship", text, [at]) for at, text in zip((0, 2, 4), TEXTS, strict=True)]
     answer = items(*((text, [at]) for at, text in zip((0, 2, 4), TEXTS, strict=True)), facts=told)
     policy = "chunks:threshold=6,batch=6,context=2"
-    async with hitherto.open(home.url, model=Scripted([answer]), policy=policy, facts=False) as memory:
+    async with hitherto.open(home.url, model=Scripted([answer]), policy=policy) as memory:
         await memory.configure_subject(
             tenant="local", subject=SUBJECT, name="Rosa Lindqvist", members=["me", ADDRESS[:60], "ben", *COUSINS]
         )

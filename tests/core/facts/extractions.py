@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from hitherto.core.digests.make import DigestContent, digest
+from hitherto.core.digests.make import DigestContent, Digesting, digest
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import CATEGORIES, KnownFact
 from hitherto.core.prompt import Prompt, PromptLine
@@ -46,6 +46,11 @@ def made(
         facts=facts,
         prose=True,
     )
+    return driven(making, answer)
+
+
+def driven(making: Digesting, answer: Callable[[Prompt], str]) -> tuple[DigestContent, list[Prompt]]:
+    """What comes of a digest's generator, and the prompts that the model got."""
     prompts: list[Prompt] = []
     try:
         prompts.append(next(making))

@@ -94,6 +94,21 @@ class TestBacklog:
         assert await store.rested(able=()) == [failed["now"]]
         assert await store.rested(limit=0) == await store.rested(limit=-1) == []
 
+    async def test_unread_are_conversations_that_rest(self, store: Store) -> None:
+        """Written with the head, and never of a past one."""
+        assert await store.unread() == []
+        await write(store, "now", *dialogue(1))
+        now = (await head_of(store, "now")).now
+        for name, at in (("now", now - HOUR), ("long ago", now - 2 * HOUR), ("later", now + HOUR), ("never", None)):
+            await write(store, name, *dialogue(1), facts_due_at=at)
+            assert (await head_of(store, name)).facts_due_at == at
+        assert await store.unread() == [(SCOPE, "long ago"), (SCOPE, "now")]
+        assert await store.unread(limit=1) == [(SCOPE, "long ago")]
+        assert await store.unread(limit=0) == await store.unread(limit=-1) == []
+        past = await store.head(SCOPE, "now", at=1)
+        assert past is not None
+        assert past.facts_due_at is None
+
     async def test_unsettled_are_those_that_are_due_or_claimed(self, store: Store) -> None:
         jobs = {name: await job_of(store, name) for name in ("due", "held", "dead", "off", "later", "ended", "gone")}
         theirs = await job_of(store, "theirs", scope=ELSEWHERE)
