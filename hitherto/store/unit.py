@@ -304,7 +304,7 @@ class Unit:
             gone = removal.going(changes, view_start=self.head.view_start)
             await removal.hold(connection, self._whose, changes, gone)
             await self._erase(changes.erase)
-            await learn(connection, self._scope, self._whose, changes)
+            await learn(connection, self._scope, self._whose, changes, now=now)
             await removal.unindex(connection, self._whose, gone)
         return fired
 

@@ -120,7 +120,7 @@ LISTED = {
 NEW = {
     **BOOK, "category": "hobby", "content": "Plays chess.", "fingerprint": "chess", 
     "confidence": 0.5, "by": None, "metadata": "{}", "tokens": 3, "length": 2, "hashes": b"12345678", "counts": b"1",
-    "seqs": [3, 5], "ref": 1, "action": "extracted", "single_valued": False, "coming": None,
+    "seqs": [3, 5], "ref": 1, "action": "extracted", "single_valued": False, "coming": None, "now": None,
 }  # fmt: skip
 TAKEN = {**SCOPE, "ref": 1, "firsts": [100, 7], "lasts": [109, 7], "confirmed": False}
 HELD = {**TAKEN, "subject": "s1", "facts": [8], "fingerprints": ["u7", "chess"], "categories": [], "categories_of": []}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -67,9 +68,11 @@ async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *,
     await connection.execute(SQL["hold_facts"], values)
 
 
-async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes) -> None:
-    """Write what was learned, then withdraw or erase what rested on messages that are retracted or erased. The caller
-    has locked the facts, and the scope's index where entries may be deleted (`ends_facts`)."""
+async def learn(
+    connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes, *, now: datetime
+) -> None:
+    """Write what was learned, at the time `now`, then withdraw or erase what rested on messages that are retracted or
+    erased. The caller has locked the facts, and the scope's index where entries may be deleted (`ends_facts`)."""
     learned = changes.learned or _NOTHING
     about = {**at, "subject": learned.subject}
     for one in learned.repeated:
@@ -91,7 +94,7 @@ async def learn(connection: AsyncConnection[Any], scope: Scope, at: dict[str, An
                 await connection.execute(SQL["supersede_facts"], values)
     for fact in learned.facts:
         new = rows.new_values(scope, learned.subject, fact, by=None)
-        values = {**new, "ref": at["ref"], "seqs": list(fact.seqs)}
+        values = {**new, "ref": at["ref"], "seqs": list(fact.seqs), "now": now}
         made = await connection.execute(SQL["learn_fact"], values)
         if fact.single_valued:
             # Only a new fact ends others by `single_valued`. To fetch the result costs a round trip.

@@ -75,7 +75,7 @@ for no key update;
 -- messages are its evidence already. The message `coming` may be one that is appended next. Returns its id, and whether
 -- it is new.
 with now as materialized (
-    select hitherto.clock() as at
+    select hitherto.clock(%(now)s) as at
 ), made as (
     insert into hitherto.fact (tenant, user_id, agent, subject, category, content, fingerprint, confidence, confirmed,
         metadata, tokens, length, hashes, counts, extracted_at, updated_at)

@@ -79,6 +79,7 @@ def new_values(scope: Scope, subject: str, fact: NewFact, *, by: str | None) -> 
         "ref": None,
         "seqs": [],
         "coming": None,
+        "now": None,
         **_said(fact),
     }
 

@@ -72,7 +72,7 @@ async def test_a_context_that_recalled_the_newest_chunk(store: Store, at_once: l
         await add_failed(store, "monday", MANY)
         at_once.clear()
         chat = memory.conversation("tuesday", scope=SCOPE)
-        context = await chat.context(user("What did we discuss last time?"), cross_session="triggers")
+        context = await chat.context(user("What did we discuss last time?"), cross_session="triggers", recall="own")
         assert [one.digest for one in context.manifest.recalled] == [newest]
         assert await chat.rebuild(context.manifest) == context
     assert max(at_once) == 1

@@ -183,7 +183,7 @@ async def test_any_times_in_any_order(store: Store, said: list[datetime | None])
         found = [one.message.said_at for one in await chat.messages()]
         assert found == said
         assert [at and at.utcoffset() for at in found] == [at and at.utcoffset() for at in said]
-        context = await chat.context("What of the heron?", budget=200)
+        context = await chat.context("What of the heron?", budget=200, recall="own")
         await check(chat, context)
         shown = json.dumps(context.request)
         for one in context.manifest.recalled:
