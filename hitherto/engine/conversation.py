@@ -78,6 +78,7 @@ class Conversation:
         scope: Scope,
         policy: PolicyLike | None = None,
         subject: str | None = None,
+        remember: bool | None = None,
         recaller: Recaller | None = None,
     ) -> None:
         self._services, self._recaller = services, recaller
@@ -85,7 +86,8 @@ class Conversation:
         self.id = checked_name(id, "conversation")
         self.scope = Scope.checked(scope)
         about = None if subject is None else checked_name(subject, "subject")
-        self._handle: Handle = Handle(services, self.scope, self.id, self._policy, about)
+        remember = None if remember is None else checked_switch(remember, "remember")
+        self._handle: Handle = Handle(services, self.scope, self.id, self._policy, about, remember)
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id!r} of {self.scope}>"
@@ -206,8 +208,9 @@ class Conversation:
         return await retried(self._handle, question, key)
 
     def _go_by_what_is_stored(self) -> None:
-        if self._policy is not None or self._handle.subject is not None:
-            self._policy, self._handle = None, replace(self._handle, policy=None, subject=None)
+        handle = self._handle
+        if (self._policy, handle.subject, handle.remember) != (None, None, None):
+            self._policy, self._handle = None, replace(handle, policy=None, subject=None, remember=None)
 
     async def context(
         self,
@@ -314,10 +317,9 @@ class Conversation:
         return await self._services.store.contexts.kept(self.scope, self.id, before=before, limit=limit)
 
     def _follow(self, other: Conversation) -> None:
-        """Go by the policy and the subject that `other`, which was made alike, goes by now: the stored ones, if it has
-        appended already."""
-        self._policy = other._policy
-        self._handle = replace(self._handle, policy=other._handle.policy, subject=other._handle.subject)
+        """Go by what `other`, which was made alike, goes by now: what is stored, if it has appended already."""
+        self._policy, theirs = other._policy, other._handle
+        self._handle = replace(self._handle, policy=theirs.policy, subject=theirs.subject, remember=theirs.remember)
 
     async def rebuild(self, manifest: Manifest) -> Context:
         """Build the context of `manifest` again, byte for byte.
@@ -478,6 +480,7 @@ class Conversation:
         recall: RecallFrom | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
+        remember: bool | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
@@ -490,10 +493,13 @@ class Conversation:
         `ttl` (time to live) is how long messages are kept that are appended from now on and have no expiry of their
         own; zero means for ever. Where it is not set, the agent's applies, then the tenant's, then the setting `ttl`.
 
+        With `remember=False` the conversation is private: from then on it leaves nothing to others and reads nothing of
+        them (see `Memory.conversation`). Facts that were learned from it before stay.
+
         What is not given stays as it is; with `policy=""` the conversation has none, and its agent's applies.
 
-        A conversation that does not exist yet is created. What is stored here also replaces the policy and subject that
-        this object was created with. If "latest" is switched on for a conversation that began without it, the newest
+        A conversation that does not exist yet is created. What is stored here also replaces what this object was
+        created with. If "latest" is switched on for a conversation that began without it, the newest
         digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
         title, metadata, `recall`, `cross_session` or `ttl`.
         """
@@ -504,6 +510,7 @@ class Conversation:
         shown = checked_title(title)
         described = None if metadata is None else await aside(weight(metadata), metadata_json, metadata)
         kept = checked_ttl(ttl)
+        remember = None if remember is None else checked_switch(remember, "remember")
         earlier = await earlier_than(self._handle) if crossing.latest else None
         async with self._services.store.write(self.scope, self.id) as unit:
             head = unit.head
@@ -512,6 +519,7 @@ class Conversation:
                 policy=None if goes else policy_json(chosen_policy) or head.policy,
                 cross_session=crossing.over(head.cross_session),
                 subject=head.subject if about is None else about,
+                private=head.private if remember is None else not remember,
             )
             if earlier is not None and head.next_seq and head.latest.digest is None:
                 after = replace(after, latest=LatestDigest(digest=earlier.digest))
@@ -520,6 +528,8 @@ class Conversation:
             self._policy, self._handle = None, replace(self._handle, policy=None)
         if about is not None:
             self._handle = replace(self._handle, subject=None)
+        if remember is not None:
+            self._handle = replace(self._handle, remember=None)
 
     async def finish(self) -> int | None:
         """The conversation is over: digest what is left of it, by the stages of its policy that summarize or chunk, and

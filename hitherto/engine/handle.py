@@ -25,14 +25,15 @@ from hitherto.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A conversation's address, with the policy and the subject that its `Conversation` object was created with, and
-    the `budget` of the contexts that messages are appended for (None: the setting)."""
+    """A conversation's address, with what its `Conversation` object was created with (the policy, the subject, whether
+    to `remember` it), and the `budget` of the contexts that messages are appended for (None: the setting)."""
 
     services: Services
     scope: Scope
     id: str
     policy: Policy | None = None
     subject: str | None = None
+    remember: bool | None = None
     budget: int | None = None
 
     async def head(self, at: int | None = None) -> Head:
@@ -74,6 +75,11 @@ class Handle:
         one."""
         return head.subject if self.subject is None else self.subject
 
+    def private(self, head: Head) -> bool:
+        """Whether the conversation reads nothing of others, and they find nothing of it: as its object was created,
+        else as it is stored."""
+        return head.private if self.remember is None else not self.remember
+
     def _there(self, head: H | None, at: int | None) -> H | HeadWithCalls:
         if head is None:
             if at not in (None, 0):
@@ -107,7 +113,8 @@ class Handle:
     def crossing(
         self, head: Head, request: CrossSession | None = None, defaults: AgentDefaults | None = None
     ) -> CrossSession:
-        """How other conversations are shown: as the request says, else the conversation, its agent, the settings."""
+        """How other conversations are shown: as the request says, else the conversation, its agent, the settings. Not
+        at all in a private one."""
         agent = head.agent_cross_session if defaults is None else defaults.cross_session
         settings = self.services.settings
         otherwise = replace(
@@ -117,7 +124,8 @@ class Handle:
             recall=settings.recall,
         )
         stored = head.cross_session.over(agent).over(otherwise)
-        return stored if request is None else request.over(stored)
+        asked = stored if request is None else request.over(stored)
+        return replace(asked, latest=False, triggers=False, always=False) if self.private(head) else asked
 
     async def zone(self, head: Head) -> tzinfo:
         """The zone of days: the user's, else the agent's, else that of the settings."""

@@ -144,16 +144,35 @@ class Memory:
         await self.aclose()
 
     def conversation(
-        self, id: str, *, scope: Scope, policy: PolicyLike | None = None, subject: str | None = None
+        self,
+        id: str,
+        *,
+        scope: Scope,
+        policy: PolicyLike | None = None,
+        subject: str | None = None,
+        remember: bool | None = None,
     ) -> Conversation:
         """The conversation `id` of `scope`, which may exist or not. A `policy` given here governs its contexts and is
         stored with its next append; from then on the stored one applies. Without it, the stored policy applies, then
         its agent's, then the memory's, then `balanced`. Likewise `subject`, the id of what its facts are about: without
         it the stored one applies, then the user.
 
-        Raises InvalidScope for an unusable id or subject, InvalidPolicy for an unusable policy.
+        Likewise `remember`: with False the conversation is private. No other conversation shows anything of it,
+        `recall` finds it only by its name, and no facts are learned from it; its own contexts show nothing of others,
+        no documents and no facts, whatever is asked. It is listed, exported and erased like any other.
+
+        Raises InvalidScope for an unusable id or subject, InvalidPolicy for an unusable policy, InvalidInput for an
+        unusable `remember`.
         """
-        return Conversation(self._services, id, scope=scope, policy=policy, subject=subject, recaller=self._recaller)
+        return Conversation(
+            self._services,
+            id,
+            scope=scope,
+            policy=policy,
+            subject=subject,
+            remember=remember,
+            recaller=self._recaller,
+        )
 
     def with_reranker(self, reranker: Reranker) -> Memory:
         """This memory, but what is found is put in order by `reranker`, which the caller closes. It is closed with this

@@ -24,10 +24,10 @@ from hitherto.engine.runs import Runs
 PREFIX = "/api/v1"
 
 USER, AGENT, TENANT = "Hitherto-User", "Hitherto-Agent", "Hitherto-Tenant"
-POLICY, SUBJECT = "Hitherto-Policy", "Hitherto-Subject"
+POLICY, SUBJECT, REMEMBER = "Hitherto-Policy", "Hitherto-Subject", "Hitherto-Remember"
 IDEMPOTENCY_KEY = "Idempotency-Key"
 
-HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, IDEMPOTENCY_KEY)
+HEADERS = (USER, AGENT, TENANT, POLICY, SUBJECT, REMEMBER, IDEMPOTENCY_KEY)
 
 LINES = "application/jsonl"
 """The type of an export."""

@@ -36,7 +36,7 @@ order by m.sum_turns limit 1
 -- part: live_digests
 -- Digests that views use now, each with its conversation: the standing summary, and every chunk.
 select d.id, d.conversation, d.action, d.start_seq, d.end_seq, d.text, d.indexed, c.id as conversation_id, c.user_id, c.agent,
-       c.subject, c.title as conversation_title, c.next_expiry
+       c.subject, c.title as conversation_title, c.private, c.next_expiry
 from hitherto.digest d
 cross join lateral (
     select * from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = d.conversation limit 1
@@ -51,10 +51,10 @@ select * from ({live_digests}) d where not hitherto.expiring(d.next_expiry)
 
 -- part: shown_documents
 -- Documents that may be shown, each with the conversation it was archived from.
-select d.*, c.id as conversation_id, c.subject
+select d.*, c.id as conversation_id, c.subject, coalesce(c.private, false) as private
 from hitherto.document d
 left join lateral (
-    select id, subject, next_expiry from hitherto.conversation c
+    select id, subject, private, next_expiry from hitherto.conversation c
     where c.tenant = %(tenant)s and c.ref = d.conversation limit 1
 ) c on true
 where d.tenant = %(tenant)s and not hitherto.expiring(c.next_expiry)

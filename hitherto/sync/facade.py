@@ -53,14 +53,21 @@ class SyncMemory(SyncMemoryBase):
     """A `Memory` for code without an event loop. Any number of threads may share it."""
 
     def conversation(
-        self, id: str, *, scope: Scope, policy: PolicyLike | None = None, subject: str | None = None
+        self,
+        id: str,
+        *,
+        scope: Scope,
+        policy: PolicyLike | None = None,
+        subject: str | None = None,
+        remember: bool | None = None,
     ) -> SyncConversation:
         """The conversation `id` of `scope`, which may exist or not. A `policy` given here governs its contexts and is
         stored with its next append; from then on the stored one applies. Without it, the stored policy applies, then
         its agent's, then the memory's, then `balanced`. Likewise `subject`, the id of what its facts are about: without
         it the stored one applies, then the user. See `Memory.conversation`."""
         return SyncConversation(
-            self._background, lambda memory: memory.conversation(id, scope=scope, policy=policy, subject=subject)
+            self._background,
+            lambda memory: memory.conversation(id, scope=scope, policy=policy, subject=subject, remember=remember),
         )
 
     def settings(self) -> MemorySettings:
@@ -542,6 +549,7 @@ class SyncConversation(SyncPart[Conversation]):
         recall: RecallFrom | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
+        remember: bool | None = None,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
@@ -556,6 +564,7 @@ class SyncConversation(SyncPart[Conversation]):
                 recall=recall,
                 cross_session=cross_session,
                 subject=subject,
+                remember=remember,
                 title=title,
                 metadata=metadata,
                 ttl=ttl,

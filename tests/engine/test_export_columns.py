@@ -71,7 +71,8 @@ update hitherto.run_event set call_id = 'call 1';
 async def test_every_column_is_exported(memory: Memory, elsewhere: Memory, store: OpenStore, database: str) -> None:
     await fill(memory)
     await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, cross_session="latest", time_zone="Asia/Tokyo")
-    await memory.conversation("about", scope=SCOPE, subject="boat").append(user("It leaks."), assistant("Oh."))
+    about = memory.conversation("about", scope=SCOPE, subject="boat", remember=False)
+    await about.append(user("It leaks."), assistant("Oh."))
     called = memory.conversation("called", scope=SCOPE)
     await called.append(user("Look."), calls("z"), result("z"))
     await called.clear()

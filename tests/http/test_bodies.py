@@ -18,7 +18,18 @@ import httpx2 as httpx
 import pytest
 
 from hitherto import Memory, user
-from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, USER
+from hitherto.http.operations import (
+    AGENT,
+    IDEMPOTENCY_KEY,
+    LINES,
+    OPERATIONS,
+    POLICY,
+    PREFIX,
+    REMEMBER,
+    SUBJECT,
+    TENANT,
+    USER,
+)
 from hitherto.http.server import gate
 from tests.conftest import SCOPE
 from tests.faults.waiting import until
@@ -276,7 +287,7 @@ class TestNotWhatItSays:
                 found = await service.post(path, headers=JSON, content=body)
                 assert found.status_code == 422, (path, body, found.text)
 
-    @pytest.mark.parametrize("name", [USER, AGENT, POLICY, SUBJECT, IDEMPOTENCY_KEY, TENANT, "Host"])
+    @pytest.mark.parametrize("name", [USER, AGENT, POLICY, SUBJECT, REMEMBER, IDEMPOTENCY_KEY, TENANT, "Host"])
     async def test_a_header_twice(self, service: httpx.AsyncClient, name: str) -> None:
         more = "".join(f"{name}: {value}\r\n" for value in ("one", "two"))
         request = head().replace(b"Host:", more.encode() + b"Host:") + b"{}"
@@ -347,7 +358,17 @@ class TestNotWhatItSays:
             request = head("GET", f"{PREFIX}{path}").replace(b"{}", text)
             status = int((await raw(url, request)).split(b" ")[1])
             assert status < 500, (path, status)
-        for name in (USER, AGENT, POLICY, SUBJECT, IDEMPOTENCY_KEY, "Hitherto-Tenant", "Authorization", "Host"):
+        for name in (
+            USER,
+            AGENT,
+            POLICY,
+            SUBJECT,
+            REMEMBER,
+            IDEMPOTENCY_KEY,
+            "Hitherto-Tenant",
+            "Authorization",
+            "Host",
+        ):
             request = head("GET", f"{PREFIX}/conversations/d/view", **{name: "{}"}).replace(b"{}", text)
             assert int((await raw(url, request)).split(b" ")[1]) < 500, name
 

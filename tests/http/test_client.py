@@ -107,6 +107,20 @@ class TestOddNamesAndValues:
         await client.wait_for_erasure()
         assert (await client.conversations(tenant=SCOPE.tenant)).conversations == ()
 
+    async def test_a_private_conversation_is_private_there(self, memory: Memory, client: Memory) -> None:
+        await memory.conversation("other", scope=SCOPE).append(user("The boat is green."))
+        for remember in (True, False):
+            chat = client.conversation(f"remember {remember}", scope=SCOPE, remember=remember)
+            assert bool((await chat.context(user("Which boat is green?"))).manifest.recalled) is remember
+            await chat.append(user("Hello."))
+            head = await chat.head()
+            assert head is not None
+            assert head.private is not remember
+            await chat.configure(remember=not remember)
+            assert bool((await chat.context(user("Which boat is green?"))).manifest.recalled) is not remember
+        with pytest.raises(InvalidInput, match="remember is 1"):
+            client.conversation("c", scope=SCOPE, remember=cast(Any, 1))
+
     async def test_values_arrive_as_they_are(self, memory: Memory, client: Memory) -> None:
         odd: dict[str, Any] = {
             "item": {"item": 1},

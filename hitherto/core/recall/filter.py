@@ -44,7 +44,8 @@ class SearchFilter:
     up to that seq. `hidden` maps conversations to a seq: nothing that rests on a message from that seq on, except a
     digest of earlier ones too. `but`: not these digests. `doc_type`, `namespace` and `metadata` leave only passages of
     documents that have that type, that namespace and every entry. `subject`: only facts about it, and what belongs to
-    conversations about it. `keeps` in `core.recall.index` applies them.
+    conversations about it. What belongs to a private conversation is searched only where `conversation` is that one.
+    `keeps` in `core.recall.index` applies them.
     """
 
     scope: Scope

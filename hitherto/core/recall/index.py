@@ -40,7 +40,7 @@ class Source:
     the last of its messages was; of a fact, when it was extracted or added. `subject` is what it, or its conversation,
     is about. `author` is the name its speaker goes by, if one was given. Of a passage, `title`, `doc_type`, `namespace`
     and `metadata` (JSON text) are those of its document; of a message or a digest, `title` is the one that its
-    conversation was given.
+    conversation was given. `private`: its conversation is.
     """
 
     kind: EntryKind
@@ -59,6 +59,7 @@ class Source:
     namespace: str | None = None
     metadata: str = "{}"
     subject: str | None = None
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,9 @@ class SearchData:
     `waiting` are the newest sources without an entry, filtered by kind. `space` is the space of the codes, None where
     nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are the
     numbers of the conversations that `SearchFilter` names, as far as they exist; `about` those of the conversations
-    about its subject, ascending, None where it names none. `due`: messages of the tenant wait to be erased, and what
-    rests on them is left out."""
+    about its subject, ascending, None where it names none. `private` are the origins, by kind, of what belongs to
+    private conversations, but for the one that is searched alone. `due`: messages of the tenant wait to be erased, and
+    what rests on them is left out."""
 
     blocks: tuple[IndexBlock, ...] = ()
     waiting: tuple[Source, ...] = ()
@@ -101,6 +103,7 @@ class SearchData:
     embedded: int = 0
     refs: Mapping[str, int] = field(default_factory=dict[str, int])
     about: tuple[int, ...] | None = None
+    private: Mapping[EntryKind, Sequence[int]] = field(default_factory=dict[EntryKind, Sequence[int]])
     due: bool = False
 
     @property
@@ -203,11 +206,12 @@ def keeps(source: Source, criteria: SearchFilter) -> bool:
     name, last = source.conversation if source.agent == criteria.scope.agent else None, source.end
     if criteria.conversation not in (None, name) or (name is not None and name == criteria.exclude_conversation):
         return False
+    hidden = source.private and criteria.conversation is None
     if criteria.as_of is not None and (last is None or last > criteria.as_of):
         return False
     # A digest is hidden where all of its messages are; anything else where one of them is.
     at = source.start if source.kind is EntryKind.DIGEST else last
-    hidden = at is not None and name is not None and at >= criteria.hidden.get(name, at + 1)
+    hidden = hidden or (at is not None and name is not None and at >= criteria.hidden.get(name, at + 1))
     if hidden or (source.kind is EntryKind.DIGEST and source.place in criteria.but):
         return False
     after, before = criteria.after, criteria.before

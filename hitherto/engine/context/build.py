@@ -112,9 +112,10 @@ class ContextBuilder:
         else:
             crossing = self.handle.crossing(head, asked, defaults)
             options = recall or recall_options_of(crossing.recall or ("scope" if used.recall else "off")) or None
-            if options is not None and not (others or options.all_agents):
+            alone = self.handle.private(head)
+            if options is not None and (alone or not (others or options.all_agents)):
                 options = replace(options, other_conversations=False)
-            wanted = _Wanted(options, crossing, used)
+            wanted = _Wanted(options, crossing, used, alone)
             request, made, pieces = await self._with_recall(request, fitting, wanted, missing)
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, pieces.pieces, request, own=mine, left_out=pieces.left_out)
@@ -197,6 +198,7 @@ class ContextBuilder:
             question,
             today=today,
             asked=wanted.options,
+            alone=wanted.alone,
             own=wanted.own,
             limit=wanted.limit(budget),
             crossing=wanted.crossing,
@@ -206,12 +208,12 @@ class ContextBuilder:
     async def _head_and_known(
         self, facts: bool | None, at: int | None, calls: Collection[str] = ()
     ) -> tuple[HeadWithCalls, KnownFacts | None, bool]:
-        """The head, the known facts (None where they are not wanted), and whether there is more in the scope."""
+        """The head, the known facts (None where they are not shown), and whether there is more in the scope."""
         shows = self.handle.services.settings.facts if facts is None else facts
         space = None if self.recaller is None else self.recaller.space
         shows = shows and self.recaller is not None
         head, known, others = await self.handle.head_and_known(space, at, facts=shows, calls=calls)
-        return head, known if shows else None, others
+        return head, known if shows and not self.handle.private(head) else None, others
 
     async def _with_facts(
         self, known: KnownFacts | None, request: ContextRequest, fitting: Fitting, missing: list[str]
@@ -308,6 +310,9 @@ class _Wanted:
     options: RecallOptions | None
     crossing: CrossSession
     policy: Policy
+    alone: bool
+    """Whether it may be recalled from the conversation itself only."""
+
     own: bool = True
     """Whether some of the conversation itself is not shown."""
 

@@ -142,6 +142,7 @@ def recall_queries(
     *,
     today: date,
     asked: RecallOptions | None,
+    alone: bool,
     own: bool,
     limit: int,
     crossing: CrossSession,
@@ -150,14 +151,15 @@ def recall_queries(
     """The queries of a context: one for the stages of the policy that render recalled digests, one for the scope's
     other conversations, and one for the request's options, which gets what room the others leave. None of these for a
     question that tells nothing, such as "Thanks!". With a `subject`, the policy's queries find only digests of
-    conversations about it. `own` is whether some of the conversation itself is not shown."""
+    conversations about it. `alone`: from the conversation itself only. `own` is whether some of that is not shown."""
     scope, settings = handle.scope, handle.services.settings
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
     found: list[RecallQuery] = []
     if stages := [stage.render.top_k for stage in policy.stages if isinstance(stage.render, RecalledRender)]:
         digests = frozenset({EntryKind.DIGEST})
-        criteria = SearchFilter(scope=scope, kinds=digests, hidden=hidden, but=but, subject=subject)
+        named = handle.id if alone else None
+        criteria = SearchFilter(scope=scope, kinds=digests, conversation=named, hidden=hidden, but=but, subject=subject)
         found.append(
             RecallQuery(
                 why=RecallReason.POLICY,

@@ -265,8 +265,8 @@ async def _of_digest(
 
 
 async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> list[RecalledPiece]:
-    """The summaries, or else the newest chunks, of the scope's other conversations that were written last, at most
-    `limit`, the newest first."""
+    """The summaries, or else the newest chunks, of the scope's other conversations that were written last and are not
+    private, at most `limit`, the newest first."""
     found: list[RecalledPiece] = []
     others, _ = await handle.services.store.listed(ConversationFilter.of(handle.scope), limit=_LOOKED_AT)
     for one in others:
@@ -275,7 +275,7 @@ async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> lis
         if one.conversation != handle.id:
             other = handle.beside(one.conversation)
             head = await other.head()
-            newest = head.digest or await _newest_chunk(other, head)
+            newest = None if head.private else head.digest or await _newest_chunk(other, head)
             piece = None if newest is None else await _of_digest(other, head, newest, why, 1.0)
             found += [] if piece is None else [piece]
     return found

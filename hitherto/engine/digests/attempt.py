@@ -243,13 +243,13 @@ class Attempt:
                 return row is not None and (row.attempt, row.status) == (digest.attempt, _ended(outcome))
             fire: tuple[NewDigest, ...] = ()
             learned = None
-            if found_facts is not None and outcome.error is None:
+            if found_facts is not None and outcome.error is None and not head.private:
                 learned = await merge_found(unit, self._services, work, found_facts)
             if outcome.error is None:
                 after = await _completed(unit, mine, outcome, digest.spec)
                 if learned is not None and found_facts is not None:
                     after = replace(after, extracted=noted(after, found_facts))
-                elif digest.action is DigestAction.FACTS:
+                elif digest.action is DigestAction.FACTS and not head.private:
                     raise Conflict(f"the facts of digest {digest.id} could not be merged; the log says why")
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             else:

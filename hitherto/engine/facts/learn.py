@@ -45,10 +45,13 @@ class FoundFacts:
 
 
 async def facts_task(services: Services, embedding: Embedding, work: DigestWork) -> tuple[str, FactsTask] | None:
-    """The subject's id, and the task of finding facts about it in the messages of `work`; None where there are none."""
+    """The subject's id, and the task of finding facts about it in the messages of `work`; None where there are none, or
+    the conversation is private."""
     if not work.messages:
         return None
     head = await services.store.head(work.scope, work.conversation)
+    if head is not None and head.private:
+        return None
     subject = THE_USER if head is None else head.subject
     current = await services.store.facts.current_facts(work.scope, subject)
     categories, single = services.settings.fact_categories, services.settings.single_fact_categories

@@ -82,9 +82,10 @@ async def _append(
                 logged, head = await aside(size, extended, before, kept, tokens)
                 if earlier is not None:
                     head = replace(head, latest=LatestDigest(digest=earlier.digest))
-                if handle.policy is not None or handle.subject is not None:
+                if (handle.policy, handle.subject, handle.remember) != (None, None, None):
                     stored = policy_json(handle.policy) or head.policy
-                    head = replace(head, policy=stored, subject=handle.about(head))
+                    about, private = handle.about(head), handle.private(head)
+                    head = replace(head, policy=stored, subject=about, private=private)
                 receipt = Receipt(start=before.next_seq, end=head.last_seq, rev=head.rev, fingerprint=mark)
                 try:
                     return await _write(handle, unit, logged, head, receipt, key=key, request=request)

@@ -207,7 +207,7 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
         mask = kinds > 0
     else:
         mask = np.isin(kinds, [CODES[kind] for kind in criteria.kinds])
-    if not criteria.needs_origin_columns:
+    if not criteria.needs_origin_columns and not search_data.private:
         return mask
     assert block.origins is not None, "it was asked for"
     assert block.places is not None, "it was asked for"
@@ -220,6 +220,8 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
         mask = mask & (apart | (block.origins != search_data.refs[criteria.exclude_conversation]))
     if search_data.about is not None:
         mask = mask & (apart | np.isin(block.origins, search_data.about))
+    for kind, origins in search_data.private.items():
+        mask = mask & ~((kinds == CODES[kind]) & np.isin(block.origins, origins))
     message = kinds == CODES[EntryKind.MESSAGE]
     if criteria.as_of is not None:
         mask = mask & (~message | (block.places <= criteria.as_of))

@@ -17,6 +17,7 @@ from hitherto.blocks import series
 from hitherto.core.log.message import Logged
 from hitherto.core.policy.presets import PolicyLike, policy_of
 from hitherto.core.scope import Scope, checked_name
+from hitherto.engine.arguments import checked_switch
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.documents.documents import Documents
 from hitherto.engine.export.export import ExportReport, checked_file
@@ -28,7 +29,7 @@ from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import Forbidden, InvalidInput, ServiceUnavailable, TimedOut
 from hitherto.http.client.service import PATIENT, Service, in_path, scope_headers
-from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, SUBJECT, TENANT, Operation
+from hitherto.http.operations import LINES, OPERATIONS, POLICY, PREFIX, REMEMBER, SUBJECT, TENANT, Operation
 from hitherto.http.shapes import argument_to_json
 from hitherto.ports.models import Reranker
 
@@ -110,9 +111,15 @@ class RemoteMemory(Memory):
         return await self._service.call(operation, {}, given)
 
     def conversation(
-        self, id: str, *, scope: Scope, policy: PolicyLike | None = None, subject: str | None = None
+        self,
+        id: str,
+        *,
+        scope: Scope,
+        policy: PolicyLike | None = None,
+        subject: str | None = None,
+        remember: bool | None = None,
     ) -> Conversation:
-        return RemoteConversation(self._service, id, scope=scope, policy=policy, subject=subject)
+        return RemoteConversation(self._service, id, scope=scope, policy=policy, subject=subject, remember=remember)
 
     def documents(self, scope: Scope) -> Documents:
         return RemoteDocuments(self._service, scope)
@@ -249,22 +256,26 @@ class RemoteConversation(Conversation):
         scope: Scope,
         policy: PolicyLike | None = None,
         subject: str | None = None,
+        remember: bool | None = None,
     ) -> None:
         self._service, self._services = service, cast(Any, _Formats)
         self._policy = policy_of(policy)
         self.id = checked_name(id, "conversation")
         self.scope = Scope.checked(scope)
         self._subject = None if subject is None else checked_name(subject, "subject")
+        self._remember = None if remember is None else checked_switch(remember, "remember")
 
     async def _request(self, operation: Operation, given: dict[str, Any]) -> Any:
         result = await self._service.call(operation, self._headers(), {"conversation": self.id, **given})
         if operation.verb == "append":
-            self._policy = self._subject = None  # they are stored now
+            self._policy = self._subject = self._remember = None  # they are stored now
         elif operation.verb == "configure":
             if given.get("policy") is not None:
                 self._policy = None
             if given.get("subject") is not None:
                 self._subject = None
+            if given.get("remember") is not None:
+                self._remember = None
         return result
 
     def _headers(self) -> dict[str, str]:
@@ -273,6 +284,8 @@ class RemoteConversation(Conversation):
             headers[POLICY] = quote(json.dumps(argument_to_json(self._policy)), safe="")
         if self._subject is not None:
             headers[SUBJECT] = quote(self._subject, safe="")
+        if self._remember is not None:
+            headers[REMEMBER] = "true" if self._remember else "false"
         return headers
 
     async def messages(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> list[Logged]:
@@ -284,7 +297,7 @@ class RemoteConversation(Conversation):
 
     def _follow(self, other: Conversation) -> None:
         if isinstance(other, RemoteConversation):
-            self._policy, self._subject = other._policy, other._subject
+            self._policy, self._subject, self._remember = other._policy, other._subject, other._remember
 
 
 class _RemotePart:

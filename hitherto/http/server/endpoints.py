@@ -19,7 +19,17 @@ from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.engine.runs import Runs
 from hitherto.errors import InvalidInput, InvalidPolicy, NotFound
-from hitherto.http.operations import AGENT, IDEMPOTENCY_KEY, MESSAGES, POLICY, PREFIX, SUBJECT, USER, Operation
+from hitherto.http.operations import (
+    AGENT,
+    IDEMPOTENCY_KEY,
+    MESSAGES,
+    POLICY,
+    PREFIX,
+    REMEMBER,
+    SUBJECT,
+    USER,
+    Operation,
+)
 from hitherto.http.server.callers import Caller, name_in, needs, text_in
 from hitherto.http.server.responses import answer
 from hitherto.http.server.signatures import MADE_WITH, headers, signature
@@ -136,7 +146,8 @@ def _target(
         return memory.facts(scope, **made_with)
     name = checked_name(in_path.pop("conversation"), "conversation")
     subject = name_in(request.headers, SUBJECT)
-    return memory.conversation(name, scope=scope, policy=_policy(request), subject=subject)
+    remember = _remember(request)
+    return memory.conversation(name, scope=scope, policy=_policy(request), subject=subject, remember=remember)
 
 
 def _policy(request: Request) -> str | dict[str, Any] | None:
@@ -147,6 +158,13 @@ def _policy(request: Request) -> str | dict[str, Any] | None:
         return json.loads(given)
     except (ValueError, RecursionError):
         raise InvalidPolicy(f"the header {POLICY} is not JSON once its % signs are decoded") from None
+
+
+def _remember(request: Request) -> bool | None:
+    given = text_in(request.headers, REMEMBER)
+    if given not in (None, "true", "false"):
+        raise InvalidInput(f"the header {REMEMBER} is {given!r}; give true or false")
+    return None if given is None else given == "true"
 
 
 def _decoded(value: Any) -> Any:

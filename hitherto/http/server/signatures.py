@@ -18,7 +18,7 @@ from starlette.types import Message, Receive
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
 from hitherto.errors import InvalidInput, TimedOut, TooLarge, UnsupportedMediaType
-from hitherto.http.operations import AGENT, EXAMPLES, IDEMPOTENCY_KEY, POLICY, SUBJECT, USER, Operation
+from hitherto.http.operations import AGENT, EXAMPLES, IDEMPOTENCY_KEY, POLICY, REMEMBER, SUBJECT, USER, Operation
 from hitherto.http.shapes import json_list_type, json_type
 
 MADE_WITH: dict[type, dict[str, tuple[Any, Any]]] = {
@@ -31,6 +31,7 @@ _HEADERS = {
     AGENT: "The agent, percent-encoded.",
     POLICY: "The policy of the conversation until it has a stored one: a name, or JSON, percent-encoded.",
     SUBJECT: "The id of what the conversation's facts are about until it has a stored one, percent-encoded.",
+    REMEMBER: '"false": the conversation is private, "true": it is not, until it has a stored value.',
     IDEMPOTENCY_KEY: "Makes the request idempotent: another with the same key and content gets the same answer.",
 }
 
@@ -88,7 +89,7 @@ def _parameter(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> 
 def headers(operation: Operation) -> list[dict[str, Any]]:
     """The headers of the operation, as the document shows them. The endpoint reads them itself."""
     of_scope = [USER, AGENT] if operation.has_scope or operation.optional_scope else []
-    of_conversation = [POLICY, SUBJECT] if operation.owner is Conversation else []
+    of_conversation = [POLICY, SUBJECT, REMEMBER] if operation.owner is Conversation else []
     key = operation.parameters.get("key")
     return [
         {

@@ -42,7 +42,8 @@ select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
         from hitherto.digest p
         where p.tenant = %(tenant)s and p.conversation = c.ref and p.status = 'processing')::text as running,
        case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
-       c.subject, c.extracted::text as extracted, c.facts_due_at, c.updated_at, c.finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl,
+       c.subject, c.private, c.extracted::text as extracted, c.facts_due_at, c.updated_at, c.finish_seq,
+       coalesce(c.ttl, a.ttl, t.ttl) as ttl,
        coalesce(z.time_zone, a.time_zone) as time_zone
 from hitherto.conversation c
 left join lateral (
@@ -57,10 +58,10 @@ left join lateral (
     select n.id, o.id as conversation, n.text
     from (select * from hitherto.digest n where n.tenant = %(tenant)s and n.id = c.latest_digest limit 1) n
     cross join lateral (
-        select id, view_start, user_id, agent, next_expiry from hitherto.conversation o
+        select id, view_start, user_id, agent, private, next_expiry from hitherto.conversation o
         where o.tenant = %(tenant)s and o.ref = n.conversation limit 1
     ) o
-    where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
+    where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent and not o.private
       and not hitherto.expiring(o.next_expiry)
 ) i on true
 left join lateral ({standing_summary}) d on true
@@ -72,10 +73,11 @@ left join lateral (
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
 
 -- name: others
--- Whether the scope has another conversation with messages, or its user a document.
+-- Whether the scope has another conversation with messages that is not private, or its user a document.
 select exists (
     select 1 from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id <> %(conversation)s and next_seq > 0
+      and not private
 ) or exists (
     select 1 from hitherto.document where tenant = %(tenant)s and user_id = %(user)s and agent = ''
 );
@@ -214,7 +216,8 @@ select c.ref, %(at)s::bigint as rev, b.next_seq,
        d.spec::text as digest_spec, d.tokens as digest_tokens,
        e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
        e.sum_results as digest_sum_results, 0 as failures, null::text as running, null::timestamptz as resume_at,
-       c.subject, c.extracted::text as extracted, null::timestamptz as facts_due_at, c.updated_at, 0 as finish_seq, coalesce(c.ttl, a.ttl, t.ttl) as ttl,
+       c.subject, c.private, c.extracted::text as extracted, null::timestamptz as facts_due_at, c.updated_at, 0 as finish_seq,
+       coalesce(c.ttl, a.ttl, t.ttl) as ttl,
        coalesce(z.time_zone, a.time_zone) as time_zone
 from c
 cross join bounds b
@@ -243,10 +246,10 @@ left join lateral (
     select n.id, o.id as conversation, n.text
     from (select * from hitherto.digest n where n.tenant = %(tenant)s and n.id = c.latest_digest limit 1) n
     cross join lateral (
-        select id, view_start, user_id, agent, next_expiry from hitherto.conversation o
+        select id, view_start, user_id, agent, private, next_expiry from hitherto.conversation o
         where o.tenant = %(tenant)s and o.ref = n.conversation limit 1
     ) o
-    where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent
+    where n.status = 'completed' and n.end_seq >= o.view_start and o.user_id = c.user_id and o.agent = c.agent and not o.private
       and not hitherto.expiring(o.next_expiry)
 ) i on true
 left join lateral (
@@ -271,7 +274,8 @@ set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
     cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s,
     awaited = %(awaited)s, late = %(late)s, finish_seq = %(finish_seq)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
-    next_expiry = %(next_expiry)s, subject = %(subject)s, extracted = %(extracted)s, facts_due_at = %(facts_due_at)s,
+    next_expiry = %(next_expiry)s, subject = %(subject)s, private = %(private)s, extracted = %(extracted)s,
+    facts_due_at = %(facts_due_at)s,
     updated_at = coalesce(%(updated_at)s, updated_at)
 where tenant = %(tenant)s and ref = %(ref)s;
 

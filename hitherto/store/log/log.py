@@ -105,8 +105,8 @@ class LogStore(Part):
         calls: Collection[str] = (),
     ) -> tuple[HeadWithCalls | None, KnownFacts, bool]:
         """The head, as `head` gives it, the facts that a context of the conversation may show (as they are now), and
-        whether the scope has another conversation with messages or its user a document, in one round trip. Of `calls`
-        (ids), the newest head has those that are open."""
+        whether the scope has another conversation with messages that is not private, or its user a document, in one
+        round trip. Of `calls` (ids), the newest head has those that are open."""
         names = rows.scope_values(scope, conversation)
         query = SQL["head"] if at is None else SQL["head_at"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from hitherto.core.log.speaker import author_in
 from hitherto.core.log.time_zone import with_offset
-from hitherto.core.recall.filter import CODES, FURTHER, SearchFilter
+from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
 from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Source
 from hitherto.core.recall.vectors import Space
 
@@ -30,6 +31,7 @@ def filter_values(criteria: SearchFilter) -> dict[str, Any]:
         "user": scope.user,
         "agent": scope.agent,
         "all_agents": criteria.all_agents,
+        "named": criteria.conversation,
         "kinds": [CODES[kind] for kind in criteria.kinds],
         "text": TEXT,
     }
@@ -135,9 +137,18 @@ def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDA
     return codes, coded
 
 
+def private_from(rows: Iterable[Row]) -> dict[EntryKind, list[int]]:
+    """The origins of what is private, by kind."""
+    found = defaultdict[EntryKind, list[int]](list)
+    for kind, origin in rows:
+        found[KINDS[kind]].append(origin)
+    return dict(found)
+
+
 def source_from(row: Row, *, author: str | None = None) -> Source:
     kind, origin, place, text, said_at, said_offset, conversation, start, end, role, agent, subject = row[:12]
     title, doc_type, namespace, metadata = row[12:16] if len(row) > 12 else (None, None, None, None)
+    private = len(row) > 16 and row[16]
     return Source(
         kind=KINDS[kind],
         origin=origin,
@@ -155,6 +166,7 @@ def source_from(row: Row, *, author: str | None = None) -> Source:
         namespace=namespace,
         metadata=metadata or "{}",
         subject=subject,
+        private=private,
     )
 
 

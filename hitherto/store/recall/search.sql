@@ -1,10 +1,18 @@
 -- What a search reads of the index, and of the sources that have no entry yet.
 
+-- part: private_elsewhere
+-- The private conversations of what is searched, but for the one that is named.
+select ref from hitherto.conversation c
+where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, %(all_agents)s) and c.private
+  and (c.agent = %(agent)s and c.id = %(named)s::text) is not true
+
 -- name: search_segments
--- The columns of the segments of all scopes that are searched; origins, places and times only if asked for.
-select g.scope, g.segment, g.lengths, g.kinds, case when %(told)s then g.origins end, case when %(told)s then g.places end,
-       case when %(told)s then g.times end
-from hitherto.search_scope s
+-- The columns of the segments of all scopes that are searched; origins, places and times only if asked for, or where
+-- something is private.
+select g.scope, g.segment, g.lengths, g.kinds, case when t.told then g.origins end, case when t.told then g.places end,
+       case when t.told then g.times end
+from (select %(told)s or exists ({private_elsewhere}) as told) t
+cross join hitherto.search_scope s
 cross join lateral (
     select * from hitherto.search_segment g where g.tenant = %(tenant)s and g.scope = s.ref order by g.segment
 ) g
@@ -101,6 +109,14 @@ select ref from (
 ) c
 order by ref;
 
+-- name: search_private
+-- What is private, by kind and origin.
+with c as materialized ({private_elsewhere})
+select k.kind, c.ref from c cross join (values (1), (2)) k (kind)
+union all
+select 3, d.id from c
+cross join lateral (select id from hitherto.document d where d.tenant = %(tenant)s and d.conversation = c.ref offset 0) d;
+
 -- name: search_due
 -- Whether the tenant has expired messages that are not erased yet.
 select exists ({expiring_conversations});
@@ -112,7 +128,7 @@ select exists ({expiring_conversations});
 select * from (
     (select case when m.size < 20000 then m.payload::text end, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
             coalesce(m.said_at, m.created_at) as said_at, m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject, c.title, null as doc_type,
-            null as namespace, null as metadata
+            null as namespace, null as metadata, c.private
      from hitherto.conversation c
      cross join lateral (
          select * from hitherto.message m
@@ -132,7 +148,7 @@ select * from (
                 where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1), (
                 select said_offset from hitherto.message m
                 where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
-            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.conversation_title, null, null, null
+            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.conversation_title, null, null, null, d.private
      from (
          select id from hitherto.digest d
          where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed
@@ -144,14 +160,14 @@ select * from (
        and d.text ~ '\S')
     union all
     (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, ({offset_of_document}),
-            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text
+            d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text, d.private
      from ({shown_documents}) d
      cross join lateral (select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) p
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and not d.indexed and 3 = any(%(kinds)s))
     union all
     (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, ({offset_of_fact}), null, null, null, null, f.agent, f.subject, null,
-            null, null, null
+            null, null, null, false
      from ({shown_facts}) f
      where hitherto.within(f.user_id, f.agent, %(user)s, %(agent)s, %(all_agents)s)
        and f.state = 'current' and not f.indexed and 4 = any(%(kinds)s)
@@ -197,15 +213,15 @@ with hit as (
 )
 select e.scope, e.nos, e.starts, e.ends, e.vectors, e.author, e.kind, e.origin, e.place, w.text, e.said_at, e.said_offset, w.id,
        w.start_seq,
-       w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata
+       w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata, w.private
 from found e
 cross join lateral (
     (select c.id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject,
             left(m.text, %(text)s) as text, c.title, null::text as doc_type, null::text as metadata,
-            null::text as namespace
+            null::text as namespace, c.private
      from hitherto.message m
      cross join lateral (
-         select id, agent, subject, title, view_start from hitherto.conversation c
+         select id, agent, subject, title, private, view_start from hitherto.conversation c
          where c.tenant = %(tenant)s and c.ref = m.conversation limit 1
      ) c
      where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
@@ -213,19 +229,19 @@ cross join lateral (
        and (m.expires_at is null or m.expires_at > statement_timestamp()) limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), d.conversation_title,
-            null, null, null
+            null, null, null, d.private
      from ({shown_digests}) d
      where e.kind = 2 and d.id = e.place limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(p.text, %(text)s), d.title, d.doc_type,
-            d.metadata::text, d.namespace
+            d.metadata::text, d.namespace, d.private
      from ({shown_documents}) d
      cross join lateral (
          select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id and p.no = e.place limit 1
      ) p
      where e.kind = 3 and d.id = e.origin limit 1)
     union all
-    (select null, null, null, null, f.agent, f.subject, left(f.content, %(text)s), null, null, null, null
+    (select null, null, null, null, f.agent, f.subject, left(f.content, %(text)s), null, null, null, null, false
      from ({shown_facts}) f
      where e.kind = 4 and f.id = e.origin and f.state = 'current' limit 1)
 ) w

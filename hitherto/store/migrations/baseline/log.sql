@@ -17,6 +17,7 @@ create table hitherto.conversation (
     ttl           interval,
     latest_digest bigint,
     subject       text        not null default '',
+    private       boolean     not null default false,
     title         text,
     metadata      jsonb       not null default '{}',
     rev           bigint      not null default 0,
@@ -51,6 +52,7 @@ create table hitherto.conversation (
 );
 comment on table hitherto.conversation is 'One ordered log inside a scope, with its running sums.';
 comment on column hitherto.conversation.subject is 'What its facts are about: a subject''s id; '''' is the user.';
+comment on column hitherto.conversation.private is 'It reads nothing of others, and others find nothing of it.';
 comment on column hitherto.conversation.ttl is 'How long new messages are kept; zero: for ever.';
 comment on column hitherto.conversation.title is 'Null: made of the first user message when it is listed.';
 comment on column hitherto.conversation.extracted is 'Ranges of messages from which facts have been extracted, and never are again.';
@@ -65,6 +67,7 @@ create index conversation_digested on hitherto.conversation (tenant, user_id, ag
 create index conversation_resting on hitherto.conversation (resume_at) where resume_at is not null;
 create index conversation_unread on hitherto.conversation (facts_due_at) where facts_due_at is not null;
 create index conversation_waiting on hitherto.conversation (tenant, user_id, agent, ref) where indexed_seq < next_seq;
+create index conversation_private on hitherto.conversation (tenant, user_id, agent, ref) where private;
 create index conversation_about on hitherto.conversation (tenant, user_id, subject, agent, ref) where subject <> '';
 
 -- The bytes of a JSON text, for columns that keep them: a page can then end by bytes before the texts are read.
