@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -55,11 +55,14 @@ class DigestStore(Part):
         found = await self.digest(scope, conversation, digest)
         return None if found is None or found.opaque is None else tuple(json.loads(found.opaque))
 
-    async def earlier(self, scope: Scope, conversation: str, *, within: timedelta) -> EarlierDigest | None:
+    async def earlier(
+        self, scope: Scope, conversation: str, *, within: timedelta, until: datetime | None = None
+    ) -> EarlierDigest | None:
         """The newest completed summary, made no longer than `within` ago by the store's clock, of the scope's other
-        conversations; of each only the one that stands for it now."""
+        conversations that are not private; of each only the one that stands for it now. With `until`, of those that
+        were completed by then."""
         names = rows.scope_values(scope, conversation)
-        found = await self._all(SQL["earlier"], {**names, "within": within})
+        found = await self._all(SQL["earlier"], {**names, "within": within, "until": until})
         return EarlierDigest(conversation=found[0][0], digest=found[0][1], text=found[0][2]) if found else None
 
     async def claim(

@@ -79,13 +79,14 @@ select {shown_digest} from {digest_of_named}
 order by d.id desc limit 1;
 
 -- name: earlier
--- The newest standing summary of the scope's other conversations that are not private, if it is recent enough.
+-- The newest standing summary of the scope's other conversations that are not private, if it is recent enough; of those that
+-- were there at a time, if one is given.
 select c.id, c.digest, c.text
 from (
     select c.id, d.id as digest, d.text, c.digested_at from hitherto.conversation c
     cross join lateral ({standing_summary}) d
     where not hitherto.expiring(c.next_expiry) and c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id <> %(conversation)s
-      and c.digested_at is not null and not c.private
+      and c.digested_at is not null and not c.private and (%(until)s::timestamptz is null or c.digested_at <= %(until)s)
     order by c.digested_at desc limit 1
 ) c
 where statement_timestamp() - c.digested_at <= %(within)s;

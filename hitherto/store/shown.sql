@@ -35,8 +35,8 @@ order by m.sum_turns limit 1
 
 -- part: live_digests
 -- Digests that views use now, each with its conversation: the standing summary, and every chunk.
-select d.id, d.conversation, d.action, d.start_seq, d.end_seq, d.text, d.indexed, c.id as conversation_id, c.user_id, c.agent,
-       c.subject, c.title as conversation_title, c.private, c.next_expiry
+select d.id, d.conversation, d.action, d.start_seq, d.end_seq, d.text, d.indexed, d.created_at,
+       c.id as conversation_id, c.user_id, c.agent, c.subject, c.title as conversation_title, c.private, c.next_expiry
 from hitherto.digest d
 cross join lateral (
     select * from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = d.conversation limit 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,12 +13,14 @@ import psycopg
 import pytest
 
 import hitherto
-from hitherto import Memory, assistant, user
+from hitherto import Memory, RecallOptions, assistant, token_threshold, user
 from hitherto.core.context.manifest import changes_since
+from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import InvalidInput, StoreError
 from hitherto.providers.scripted import ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
+from tests.engine.test_expired_elsewhere import SECRET, noticed, unnoticed
 from tests.memories import open_on
 
 TOOL = {"type": "function", "function": {"name": "sail", "parameters": {"type": "object", "properties": {}}}}
@@ -123,6 +126,46 @@ async def test_for_how_long(store: Store) -> None:
         assert await store.contexts.forget() == 0
         assert await memory.conversation("d", scope=SCOPE).contexts() == []
         assert len(await memory.conversation("c", scope=SCOPE).contexts()) == 5
+
+
+TAKES: dict[str, dict[str, Any]] = {
+    "messages": {},
+    "digests": {"recall": RecallOptions(kinds=frozenset({EntryKind.DIGEST}))},
+    "archives": {"recall": RecallOptions(kinds=frozenset({EntryKind.PASSAGE}))},
+    "the newest summary": {"recall": "own", "cross_session": "latest"},
+    "another agent's": {"recall": RecallOptions(all_agents=True)},
+}
+
+
+@pytest.mark.parametrize("gone", ["erased", "expired", "deleted", "of a subject"])
+@pytest.mark.parametrize("takes", TAKES)
+async def test_what_took_from_another_conversation_goes_with_it(store: Store, takes: str, gone: str) -> None:
+    policy = token_threshold(30, keep_messages=2, archive=True)
+    async with open_on(store, keep_contexts=9, embedder="none") as memory:
+        old = memory.conversation("old", scope=SCOPE, policy=policy, subject="boat")
+        beside = memory.conversation("beside", scope=SCOPE, policy=policy)
+        for chat in (old, beside):
+            await unnoticed(store, chat)
+            for number in range(3):
+                await chat.append(user(f"Question {number}?"), assistant(f"Answer {number}."))
+                await memory.wait_for_digests()
+        scope = replace(SCOPE, agent="another") if takes == "another agent's" else SCOPE
+        new = memory.conversation("new", scope=scope)
+        made = await new.context(user(f"What is the password, {SECRET}?"), **TAKES[takes])
+        assert "beside" in {one.conversation for one in [*made.manifest.recalled, made.manifest.injected] if one}
+        assert len(await new.contexts()) == 1
+        match gone:
+            case "erased":
+                await beside.erase([0])
+            case "expired":
+                await noticed(store, beside)
+                await memory.purge_expired()
+            case "deleted":
+                await beside.delete()
+            case _:
+                await beside.configure(subject="boat")
+                await memory.erase_subject(SCOPE.tenant, "boat")
+        assert await new.contexts() == []
 
 
 async def test_a_context_that_cannot_be_kept_is_made_all_the_same(

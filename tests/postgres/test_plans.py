@@ -211,7 +211,7 @@ CASES = {
     "digests from a page on": Case("digests", {**MAIN, "after": LENGTH // 2, "limit": 20, **PAGE}, 20),
     "last_clear": Case("last_clear", {**MAIN, "rev": LENGTH, "end": LENGTH}, 0),
     "export_receipts": Case("export_receipts", {**MAIN, "start": LENGTH // 2, "key_hash": CALL.hex(), "limit": 20}, 20),
-    "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1)}, 1),
+    "earlier": Case("earlier", {**MAIN, "within": timedelta(days=1), "until": None}, 1),
     "begin_run": Case("begin_run", {**MAIN, "strategy": None, "injection": True, "start": None}, 1),
     "count_run_events": Case("count_run_events", {**RUNNING, "kinds": EVENTS["kinds"]}, 1),
     "add_run_events": Case("add_run_events", {**RUNNING, **EVENTS}, 2),

@@ -103,7 +103,7 @@ SEARCH_FILL = f"""
     select 'acme', s, space, 0, '\\x01' from generate_series(1, {OTHERS}) s, generate_series(1, 2) space;
 """
 
-ASKED = {**SCOPE, "all_agents": False, "named": None}
+ASKED = {**SCOPE, "all_agents": False, "named": None, "until": None}
 WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3, 4]}
 SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
 FOUND = {
@@ -120,7 +120,7 @@ CASES = {
     "search_tail": bound("search_tail", ASKED, 1, TAIL + 1),
     "search_codes": bound("search_codes", {**ASKED, **SPACES}, 2, TAIL),
     "search_about": bound("search_about", {**ASKED, "subject": "mum"}, 7, 8),
-    "search_private": bound("search_private", ASKED, 6, 3),
+    "search_unseen": bound("search_unseen", ASKED, 6, 3),
     "search_refs": bound("search_refs", {**ASKED, "ids": ["c-7", "c-9"]}, 2, 2),
     # The scope's conversations are gone through for what waits; of the log nothing is read.
     "search_waiting, nothing": bound("search_waiting", WAITING, 0, 2 * (OTHERS + 1)),

@@ -45,6 +45,7 @@ class SearchFilter:
     digest of earlier ones too. `but`: not these digests. `doc_type`, `namespace` and `metadata` leave only passages of
     documents that have that type, that namespace and every entry. `subject`: only facts about it, and what belongs to
     conversations about it. What belongs to a private conversation is searched only where `conversation` is that one.
+    `until`: nothing that rests on a message that was appended later, and no document that was added later.
     `keeps` in `core.recall.index` applies them.
     """
 
@@ -62,6 +63,7 @@ class SearchFilter:
     namespace: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict[str, object])
     subject: str | None = None
+    until: datetime | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,4 +79,5 @@ class SearchFilter:
     @property
     def needs_origin_columns(self) -> bool:
         """Whether the entries' origins and times have to be looked at."""
-        return bool(self.names) or self.after is not None or self.before is not None or self.subject is not None
+        bounds = (self.after, self.before, self.until)
+        return bool(self.names) or self.subject is not None or any(bound is not None for bound in bounds)

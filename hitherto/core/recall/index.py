@@ -92,9 +92,9 @@ class SearchData:
     `waiting` are the newest sources without an entry, filtered by kind. `space` is the space of the codes, None where
     nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are the
     numbers of the conversations that `SearchFilter` names, as far as they exist; `about` those of the conversations
-    about its subject, ascending, None where it names none. `private` are the origins, by kind, of what belongs to
-    private conversations, but for the one that is searched alone. `due`: messages of the tenant wait to be erased, and
-    what rests on them is left out."""
+    about its subject, ascending, None where it names none. `unseen` has, by kind and origin, the place from which on
+    nothing is searched: what is private or came later than `SearchFilter.until`. `due`: messages of the tenant wait to
+    be erased, and what rests on them is left out."""
 
     blocks: tuple[IndexBlock, ...] = ()
     waiting: tuple[Source, ...] = ()
@@ -103,7 +103,7 @@ class SearchData:
     embedded: int = 0
     refs: Mapping[str, int] = field(default_factory=dict[str, int])
     about: tuple[int, ...] | None = None
-    private: Mapping[EntryKind, Sequence[int]] = field(default_factory=dict[EntryKind, Sequence[int]])
+    unseen: Mapping[EntryKind, Mapping[int, int]] = field(default_factory=dict[EntryKind, Mapping[int, int]])
     due: bool = False
 
     @property

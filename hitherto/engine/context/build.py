@@ -100,7 +100,8 @@ class ContextBuilder:
         defaults = await self.handle.defaults(head)
         used, whose = self.handle.governing(head, policy, defaults)
         asked = cross_session or CrossSession()
-        source = await chosen(self.handle, head, asked, defaults)
+        until = None if at is None else await self._reader.newest_at(head)
+        source = await chosen(self.handle, head, asked, defaults, until)
         request = replace(request, injected=None if source is None else source.text)
         shown, request = await self._reader.seen(used, head, request)
         missing = [] if at is not None else _missing(used, head)
@@ -115,7 +116,7 @@ class ContextBuilder:
             alone = self.handle.private(head)
             if options is not None and (alone or not (others or options.all_agents)):
                 options = replace(options, other_conversations=False)
-            wanted = _Wanted(options, crossing, used, alone)
+            wanted = _Wanted(options, crossing, used, alone, until)
             request, made, pieces = await self._with_recall(request, fitting, wanted, missing)
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, pieces.pieces, request, own=mine, left_out=pieces.left_out)
@@ -199,6 +200,7 @@ class ContextBuilder:
             today=today,
             asked=wanted.options,
             alone=wanted.alone,
+            until=wanted.until,
             own=wanted.own,
             limit=wanted.limit(budget),
             crossing=wanted.crossing,
@@ -312,6 +314,9 @@ class _Wanted:
     policy: Policy
     alone: bool
     """Whether it may be recalled from the conversation itself only."""
+
+    until: datetime | None
+    """Nothing that came later is recalled."""
 
     own: bool = True
     """Whether some of the conversation itself is not shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from hitherto.core.context.budget import injected
 from hitherto.core.context.manifest import Injected
@@ -22,10 +23,12 @@ class InjectedText:
     says: Injected
 
 
-async def chosen(handle: Handle, head: Head, request: CrossSession, defaults: AgentDefaults) -> InjectedText | None:
+async def chosen(
+    handle: Handle, head: Head, request: CrossSession, defaults: AgentDefaults, until: datetime | None = None
+) -> InjectedText | None:
     """The digest that goes into the instructions; None where it is not wanted or there is none. It is the one chosen
     when the conversation began, so that the instructions stay the same. Before that, and for a request that asks for it
-    in a conversation that began without, it is the newest of the scope's other conversations."""
+    in a conversation that began without, it is the newest of the scope's other conversations, at `until` if given."""
     if not handle.crossing(head, request, defaults).latest:
         return None
     kept = head.latest
@@ -34,17 +37,18 @@ async def chosen(handle: Handle, head: Head, request: CrossSession, defaults: Ag
     elif head.next_seq and not request.latest:
         return None
     else:
-        found = await earlier_than(handle)
+        found = await earlier_than(handle, until)
         if found is None:
             return None
         earlier = found
     return _source(handle, earlier, handle.services.settings.injection_tokens)
 
 
-async def earlier_than(handle: Handle) -> EarlierDigest | None:
-    """The newest summary of the scope's other conversations; None if it is older than the setting `injection_age`."""
+async def earlier_than(handle: Handle, until: datetime | None = None) -> EarlierDigest | None:
+    """The newest summary of the scope's other conversations, of those made by `until` if given; None if it is older
+    than the setting `injection_age`."""
     age = handle.services.settings.injection_age
-    return await handle.services.store.earlier(handle.scope, handle.id, within=age)
+    return await handle.services.store.earlier(handle.scope, handle.id, within=age, until=until)
 
 
 async def again(handle: Handle, says: Injected | None) -> InjectedText | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from hitherto.aside import aside
 from hitherto.core.context.gathered import Gathered, earlier, extent, read_from
@@ -44,6 +45,12 @@ class LogReader:
         if reading.start >= reading.stop:
             return []
         return [one for one in await self.messages(head, reading) if not one.erased]
+
+    async def newest_at(self, head: Head) -> datetime | None:
+        """When the newest message of the head was appended, or the first of all if the head has none."""
+        last = max(head.last_seq, 0)
+        found = await self.messages(head, MessageRange(start=last, stop=last + 1))
+        return found[0].created_at if found else None
 
     async def seen(self, policy: Policy, head: Head, request: ContextRequest) -> tuple[View, ContextRequest]:
         """The view for the API and model of `request`, and the request with the opaque items that this view shows."""

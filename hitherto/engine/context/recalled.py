@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Literal
 
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
@@ -143,6 +143,7 @@ def recall_queries(
     today: date,
     asked: RecallOptions | None,
     alone: bool,
+    until: datetime | None,
     own: bool,
     limit: int,
     crossing: CrossSession,
@@ -151,7 +152,8 @@ def recall_queries(
     """The queries of a context: one for the stages of the policy that render recalled digests, one for the scope's
     other conversations, and one for the request's options, which gets what room the others leave. None of these for a
     question that tells nothing, such as "Thanks!". With a `subject`, the policy's queries find only digests of
-    conversations about it. `alone`: from the conversation itself only. `own` is whether some of that is not shown."""
+    conversations about it. `alone`: from the conversation itself only. `until`: nothing that came later. `own` is
+    whether some of the conversation itself is not shown."""
     scope, settings = handle.scope, handle.services.settings
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
@@ -159,7 +161,9 @@ def recall_queries(
     if stages := [stage.render.top_k for stage in policy.stages if isinstance(stage.render, RecalledRender)]:
         digests = frozenset({EntryKind.DIGEST})
         named = handle.id if alone else None
-        criteria = SearchFilter(scope=scope, kinds=digests, conversation=named, hidden=hidden, but=but, subject=subject)
+        criteria = SearchFilter(
+            scope=scope, kinds=digests, conversation=named, hidden=hidden, but=but, subject=subject, until=until
+        )
         found.append(
             RecallQuery(
                 why=RecallReason.POLICY,
@@ -178,7 +182,7 @@ def recall_queries(
                 why=RecallReason.CROSS_SESSION,
                 question=without(question, phrases) if asks else question,
                 newest=asks and not question_terms(without(question, phrases)).telling,
-                criteria=SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id),
+                criteria=SearchFilter(scope=scope, kinds=SAID, exclude_conversation=handle.id, until=until),
                 limit=settings.cross_session_limit,
                 min_score=crossing.relevance_threshold or 0.0,
                 today=today,
@@ -192,6 +196,7 @@ def recall_queries(
             conversation=None if asked.other_conversations else handle.id,
             hidden=hidden,
             but=but,
+            until=until,
         )
         found.append(
             RecallQuery(
@@ -292,7 +297,8 @@ async def found(
 
     for query, loaded in zip(queries, begun, strict=True):
         if query.newest:
-            await chosen.choose(query, await newest_summaries(handle, query.limit, query.why), seen)
+            newest = await newest_summaries(handle, query.limit, query.why, query.criteria.until)
+            await chosen.choose(query, newest, seen)
         elif query.apart:
             elsewhere = replace(query.criteria, exclude_conversation=handle.id)
             if query.own:

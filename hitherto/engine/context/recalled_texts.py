@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
@@ -242,12 +243,19 @@ async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> Reca
 
 
 async def _of_digest(
-    handle: Handle, head: Head, row: Digest | StandingSummary, why: RecallReason, score: float
+    handle: Handle,
+    head: Head,
+    row: Digest | StandingSummary,
+    why: RecallReason,
+    score: float,
+    *,
+    until: datetime | None = None,
 ) -> RecalledPiece | None:
-    """A digest as a context shows it; None if its conversation has been deleted meanwhile."""
+    """A digest as a context shows it; None if its conversation has been deleted meanwhile, or it rests on a message
+    that was appended after `until`."""
     reading = MessageRange(start=row.end, stop=row.end + 1)
     messages = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
-    if not messages:
+    if not messages or (until is not None and messages[0].created_at > until):
         return None
     last = messages[0]
     return RecalledPiece(
@@ -264,9 +272,11 @@ async def _of_digest(
     )
 
 
-async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> list[RecalledPiece]:
+async def newest_summaries(
+    handle: Handle, limit: int, why: RecallReason, until: datetime | None
+) -> list[RecalledPiece]:
     """The summaries, or else the newest chunks, of the scope's other conversations that were written last and are not
-    private, at most `limit`, the newest first."""
+    private, at most `limit`, the newest first. `until`: none that rests on a later message."""
     found: list[RecalledPiece] = []
     others, _ = await handle.services.store.listed(ConversationFilter.of(handle.scope), limit=_LOOKED_AT)
     for one in others:
@@ -276,7 +286,7 @@ async def newest_summaries(handle: Handle, limit: int, why: RecallReason) -> lis
             other = handle.beside(one.conversation)
             head = await other.head()
             newest = None if head.private else head.digest or await _newest_chunk(other, head)
-            piece = None if newest is None else await _of_digest(other, head, newest, why, 1.0)
+            piece = None if newest is None else await _of_digest(other, head, newest, why, 1.0, until=until)
             found += [] if piece is None else [piece]
     return found
 

@@ -207,7 +207,7 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
         mask = kinds > 0
     else:
         mask = np.isin(kinds, [CODES[kind] for kind in criteria.kinds])
-    if not criteria.needs_origin_columns and not search_data.private:
+    if not criteria.needs_origin_columns and not search_data.unseen:
         return mask
     assert block.origins is not None, "it was asked for"
     assert block.places is not None, "it was asked for"
@@ -220,8 +220,11 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
         mask = mask & (apart | (block.origins != search_data.refs[criteria.exclude_conversation]))
     if search_data.about is not None:
         mask = mask & (apart | np.isin(block.origins, search_data.about))
-    for kind, origins in search_data.private.items():
-        mask = mask & ~((kinds == CODES[kind]) & np.isin(block.origins, origins))
+    for kind, starts in search_data.unseen.items():
+        origins = np.array(sorted(starts), np.int64)
+        firsts = np.array([starts[origin] for origin in origins.tolist()], np.int64)
+        at = np.minimum(np.searchsorted(origins, block.origins), len(origins) - 1)
+        mask = mask & ~((kinds == CODES[kind]) & (origins[at] == block.origins) & (block.places >= firsts[at]))
     message = kinds == CODES[EntryKind.MESSAGE]
     if criteria.as_of is not None:
         mask = mask & (~message | (block.places <= criteria.as_of))

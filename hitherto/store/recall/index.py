@@ -73,7 +73,7 @@ class SearchIndex(Part):
         }
         queries: list[LiteralString] = [
             *(SQL["search_segments"], SQL["search_postings"], SQL["search_tail"], SQL["search_codes"]),
-            *(SQL["search_waiting"], SQL["search_due"], SQL["search_private"]),
+            *(SQL["search_waiting"], SQL["search_due"], SQL["search_unseen"]),
             *([SQL["search_refs"]] if criteria.names else []),
             *([] if criteria.subject is None else [SQL["search_about"]]),
         ]
@@ -86,7 +86,7 @@ class SearchIndex(Part):
                 await connection.execute("commit")
             return [await cursor.fetchall() for cursor in asked]
 
-        async with self._with_connection(read) as (segments, postings, tails, codes, waiting, due, private, *beside):
+        async with self._with_connection(read) as (segments, postings, tails, codes, waiting, due, unseen, *beside):
             pass
         about = None if criteria.subject is None else tuple([ref for (ref,) in beside.pop()])
         found = None
@@ -108,7 +108,7 @@ class SearchIndex(Part):
             ),
             refs=dict(beside[0]) if beside else {},
             about=about,
-            private=search.private_from(private),
+            unseen=search.unseen_from(unseen),
             due=due[0][0],
         )
 

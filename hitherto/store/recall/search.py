@@ -32,6 +32,7 @@ def filter_values(criteria: SearchFilter) -> dict[str, Any]:
         "agent": scope.agent,
         "all_agents": criteria.all_agents,
         "named": criteria.conversation,
+        "until": criteria.until,
         "kinds": [CODES[kind] for kind in criteria.kinds],
         "text": TEXT,
     }
@@ -137,11 +138,11 @@ def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDA
     return codes, coded
 
 
-def private_from(rows: Iterable[Row]) -> dict[EntryKind, list[int]]:
-    """The origins of what is private, by kind."""
-    found = defaultdict[EntryKind, list[int]](list)
-    for kind, origin in rows:
-        found[KINDS[kind]].append(origin)
+def unseen_from(rows: Iterable[Row]) -> dict[EntryKind, dict[int, int]]:
+    """The value of `SearchData.unseen`."""
+    found = defaultdict[EntryKind, dict[int, int]](dict)
+    for kind, origin, start in rows:
+        found[KINDS[kind]][origin] = min(start, found[KINDS[kind]].get(origin, start))
     return dict(found)
 
 

@@ -109,13 +109,31 @@ select ref from (
 ) c
 order by ref;
 
--- name: search_private
--- What is private, by kind and origin.
+-- part: until
+-- Whether nothing that `d` rests on is later than what is asked for.
+(%(until)s::timestamptz is null or coalesce((
+     select created_at from hitherto.message m
+     where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1), d.created_at) <= %(until)s)
+
+-- name: search_unseen
+-- What is not to be searched, by kind and origin, from a place on: what is private, or later than what is asked for.
 with c as materialized ({private_elsewhere})
-select k.kind, c.ref from c cross join (values (1), (2)) k (kind)
+select k.kind, c.ref, 0::bigint from c cross join (values (1), (2)) k (kind)
 union all
-select 3, d.id from c
-cross join lateral (select id from hitherto.document d where d.tenant = %(tenant)s and d.conversation = c.ref offset 0) d;
+select 3, d.id, 0 from c
+cross join lateral (select id from hitherto.document d where d.tenant = %(tenant)s and d.conversation = c.ref offset 0) d
+union all
+select 1, c.ref, coalesce((
+           select m.seq + 1 from hitherto.message m
+           where m.tenant = %(tenant)s and m.conversation = c.ref and m.created_at <= %(until)s
+           order by m.seq desc limit 1), 0)
+from hitherto.conversation c
+where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, %(all_agents)s)
+  and %(until)s::timestamptz is not null and c.updated_at > %(until)s
+union all
+select 3, d.id, 0 from hitherto.document d
+where d.tenant = %(tenant)s and hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
+  and %(until)s::timestamptz is not null and d.conversation is null and d.created_at > %(until)s;
 
 -- name: search_due
 -- Whether the tenant has expired messages that are not erased yet.
@@ -139,6 +157,7 @@ select * from (
        and c.indexed_seq < c.next_seq and 1 = any(%(kinds)s)
        and m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
        and (m.expires_at is null or m.expires_at > statement_timestamp()) and m.text ~ '\S'
+       and (%(until)s::timestamptz is null or m.created_at <= %(until)s)
        and not exists (
            select 1 from hitherto.search_entry e
            where e.tenant = %(tenant)s and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
@@ -157,14 +176,14 @@ select * from (
      ) w
      cross join lateral (select * from ({shown_digests}) d where d.id = w.id limit 1) d
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
-       and d.text ~ '\S')
+       and d.text ~ '\S' and {until})
     union all
     (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, ({offset_of_document}),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text, d.private
      from ({shown_documents}) d
      cross join lateral (select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) p
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
-       and not d.indexed and 3 = any(%(kinds)s))
+       and not d.indexed and 3 = any(%(kinds)s) and {until})
     union all
     (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, ({offset_of_fact}), null, null, null, null, f.agent, f.subject, null,
             null, null, null, false
@@ -226,12 +245,13 @@ cross join lateral (
      ) c
      where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
        and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
-       and (m.expires_at is null or m.expires_at > statement_timestamp()) limit 1)
+       and (m.expires_at is null or m.expires_at > statement_timestamp())
+       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), d.conversation_title,
             null, null, null, d.private
      from ({shown_digests}) d
-     where e.kind = 2 and d.id = e.place limit 1)
+     where e.kind = 2 and d.id = e.place and {until} limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(p.text, %(text)s), d.title, d.doc_type,
             d.metadata::text, d.namespace, d.private
@@ -239,7 +259,7 @@ cross join lateral (
      cross join lateral (
          select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id and p.no = e.place limit 1
      ) p
-     where e.kind = 3 and d.id = e.origin limit 1)
+     where e.kind = 3 and d.id = e.origin and {until} limit 1)
     union all
     (select null, null, null, null, f.agent, f.subject, left(f.content, %(text)s), null, null, null, null, false
      from ({shown_facts}) f
