@@ -44,7 +44,8 @@ on conflict do nothing
 returning id;
 
 -- name: documents
--- Documents of a user, the newest kept first, their texts cut short; as many as a page has room for.
+-- Documents of a user but for archives of private conversations, the newest kept first, their texts cut short; as many as a
+-- page has room for.
 select d.id, d.namespace, d.doc_type, d.title, left(d.content, %(text)s) as text, d.metadata::text,
        (select count(*) from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id) as passages, d.created_at,
        d.said_at, ({offset_of_document}) as said_offset, d.agent, d.conversation_id as conversation, d.digest, d.start_seq as start, d.end_seq as end
@@ -52,7 +53,7 @@ from (
     select d.*, sum(octet_length(d.metadata::text) + octet_length(left(d.content, %(text)s)) + %(entry)s::integer) over (order by d.id desc) as sizes,
            row_number() over (order by d.id desc) as nth
     from ({shown_documents}) d
-    where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
+    where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s) and not d.private
       and (%(namespace)s::text is null or d.namespace = %(namespace)s)
       and (%(doc_type)s::text is null or d.doc_type = %(doc_type)s)
       and hitherto.has_metadata(d.metadata, %(metadata)s::jsonb)

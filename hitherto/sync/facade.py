@@ -670,7 +670,8 @@ class SyncDocuments(SyncPart[Documents]):
         those stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least
         one: the next page is that before the last one's id, until one is empty. `doc_type` is one type ("conversations"
         is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an equal value or in a
-        list. Raises InvalidDocument, InvalidInput for an unusable `limit`. See `Documents.list`."""
+        list. Archives of private conversations are not listed. Raises InvalidDocument, InvalidInput for an unusable
+        `limit`. See `Documents.list`."""
         return self._run(
             lambda documents: documents.list(
                 doc_type=doc_type, namespace=namespace, metadata=metadata, before=before, limit=limit

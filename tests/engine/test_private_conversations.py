@@ -49,6 +49,10 @@ async def found_by_others(memory: Memory, new: Conversation) -> object:
     return (await memory.recall(SECRET, scope=OTHER, all_agents=True)).hits
 
 
+async def listed(memory: Memory, new: Conversation) -> object:
+    return await memory.documents(SCOPE).list()
+
+
 async def injected(memory: Memory, new: Conversation) -> object:
     return await new.injected(cross_session="latest")
 
@@ -63,6 +67,7 @@ def in_context(question: str = QUESTION, **options: Any) -> Shown:
 SHOWN: dict[str, Shown] = {
     "recall": found,
     "recall by another agent": found_by_others,
+    "documents": listed,
     "injected": injected,
     "context": in_context(),
     "context with injection": in_context(cross_session="latest"),
@@ -85,7 +90,7 @@ def opened(store: Store, **given: Any) -> Any:
 @pytest.mark.parametrize("indexed", [True, False])
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_it_leaves_nothing_to_others(store: Store, policy: str, indexed: bool) -> None:
-    no_summary = {"injected", "context with the newest summaries"} if policy == "chunks" else set[str]()
+    no_summary = {"documents", "injected", "context with the newest summaries"} if policy == "chunks" else set[str]()
     everywhere = set(SHOWN) - no_summary
     async with opened(store) as memory:
         old = await tell(memory, "old", policy)
@@ -110,7 +115,7 @@ async def test_it_reads_nothing_of_others(store: Store, policy: str) -> None:
         await memory.documents(SCOPE).add(f"The password: {SECRET}.")
         await memory.facts(SCOPE).add(f"Their password is {SECRET}", category="other")
         private = memory.conversation("new", scope=SCOPE, remember=False, policy=POLICIES[policy])
-        ways = set(SHOWN) - {"recall", "recall by another agent"}
+        ways = set(SHOWN) - {"recall", "recall by another agent", "documents"}
         for began in (False, True):
             assert not ways & await showing(memory, private)
             assert await private.known() is None

@@ -134,7 +134,8 @@ class Documents:
         those stored before the one with the id `before`. Where their metadata is large, they are fewer, but at least
         one: the next page is that before the last one's id, until one is empty. `doc_type` is one type
         ("conversations" is "conversation"), or "all". `metadata`: only documents that have every entry of it, as an
-        equal value or in a list. Raises InvalidDocument, InvalidInput for an unusable `limit`."""
+        equal value or in a list. Archives of private conversations are not listed. Raises InvalidDocument, InvalidInput
+        for an unusable `limit`."""
         await purge(self._services, self._scope.tenant)
         return await self._documents.documents(
             self._scope,
