@@ -24,8 +24,8 @@ from tests.conftest import SCOPE
 from tests.engine.metered import Metered
 from tests.memories import open_on
 
-SOON: dict[str, Any] = {"lease_timeout": 6, "rest_after": 0.05}
-"""Settings with which a conversation rests at once, and a worker looks for it every second."""
+SOON: dict[str, Any] = {"lease_timeout": 12, "rest_after": 0.05}
+"""Settings with which a conversation rests at once, and a worker looks for it every other second."""
 
 LATER: dict[str, Any] = {"rest_after": 3_600}
 
