@@ -56,6 +56,12 @@ async def test_a_stored_question_that_came_with_others(agents: Agents) -> None:
     assert [one.message.text for one in await chat.messages()] == ["Pick a number.", "42", "Which one?", "42."]
 
 
+async def test_it_is_sent_nothing_of_other_conversations(agents: Agents) -> None:
+    await agents.memory.conversation("home", scope=SCOPE).append(user("It is sunny in Lisbon."))
+    await agents("Is it sunny in Lisbon?", said("Yes."))
+    assert texts(agents.asked[0]) == ["Is it sunny in Lisbon?"]
+
+
 @function_tool
 def halves() -> str:
     """Half a character."""

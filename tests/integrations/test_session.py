@@ -263,3 +263,11 @@ async def test_the_api_accepts_what_a_run_sends(memory: Memory, limit: int | Non
     assert result_of_run.final_output == "Lisbon."
     assert len(endpoint.asked) == 2
     assert answers.refused == []
+
+
+async def test_it_has_nothing_of_other_conversations(memory: Memory, session: HithertoSession) -> None:
+    """Whatever contexts recall by default."""
+    await memory.conversation("home", scope=SCOPE).append(hitherto.user("Where to? To Lisbon."))
+    await session.add_items(ITEMS[:1])
+    assert await session.get_items() == ITEMS[:1]
+    assert await session.get_items(limit=5) == ITEMS[:1]
