@@ -19,6 +19,7 @@ from hitherto.core.plain_text import one_line
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.passages import LENGTH, CharRange, excerpt, excerpts
 from hitherto.core.scope import Scope
+from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import InvalidInput, InvalidScope, NotFound
@@ -144,7 +145,12 @@ class MemoryTools:
         if since is not None and until is not None and since > until:
             raise InvalidInput(f"before is {before!r}, which is earlier than after, {after!r}; change one of them")
         found = await self._memory.recall(
-            asked(question, "question"), scope=self._chat.scope, limit=_HITS, after=since, before=until
+            asked(question, "question"),
+            scope=self._chat.scope,
+            limit=_HITS,
+            conversation=self._chat.id if await _private(self._chat) else None,
+            after=since,
+            before=until,
         )
         listed = [await _listed(hit, self._memory, self._chat.scope) for hit in found.hits]
         return {"note": RECORD, "hits": listed}
@@ -163,8 +169,10 @@ class MemoryTools:
             chat = self._chat if not conversation else self._memory.conversation(conversation, scope=self._chat.scope)
         except InvalidScope as error:
             raise InvalidInput(f"{error}, as recall names it") from None
-        text = (await chat.expand((start, end, character or 0))).text
-        if text and chat.id != self._chat.id:
+        elsewhere = chat.id != self._chat.id
+        hidden = elsewhere and (await _private(chat) or await _private(self._chat))
+        text = "" if hidden else (await chat.expand((start, end, character or 0))).text
+        if text and elsewhere:
             text = text.replace(LEAD, f"From the log of conversation {one_line(chat.id)}, by number. {RECORD_LEAD}", 1)
         return text or f"Of messages {start} to {end} there is nothing to show."
 
@@ -172,6 +180,12 @@ class MemoryTools:
 def memory_tools(memory: Memory, scope: Scope, conversation_id: str) -> MemoryTools:
     """The tools of an agent in a conversation. Raises InvalidScope."""
     return MemoryTools(memory, scope, conversation_id)
+
+
+async def _private(chat: Conversation) -> bool:
+    """Whether it reads nothing of others, and they read nothing of it."""
+    head = await chat.head()
+    return head is not None and head.private
 
 
 async def text_with_speakers(

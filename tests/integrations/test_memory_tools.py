@@ -111,6 +111,23 @@ async def test_nothing_of_anybody_else(talk: Memory) -> None:
     assert [fact.content for fact in await talk.facts(SCOPE).list()] == ["Likes lamps."]
 
 
+async def test_a_private_conversation_keeps_to_itself(talk: Memory) -> None:
+    aside = talk.conversation("aside", scope=SCOPE, remember=False)
+    await aside.append(user("Which color has lamp 7? Mine is violet."))
+    await talk.wait_for_index()
+    private, public = (memory_tools(talk, SCOPE, name) for name in ("aside", "pages"))
+    found = [
+        {hit["conversation"] for hit in (await tools.recall("Which color has lamp 7?"))["hits"]}
+        for tools in (private, public)
+    ]
+    assert found == [{"aside"}, {"pages"}]
+    assert "violet" in await private.expand(0, 0)
+    for tools, other in ((private, "pages"), (public, "aside")):
+        assert "nothing to show" in await tools.expand(0, 0, conversation=other)
+    with pytest.raises(InvalidInput, match="private"):
+        await private.remember("Likes violet.")
+
+
 async def test_recall_finds_other_conversations_facts_and_documents(talk: Memory) -> None:
     tools = memory_tools(talk, SCOPE, "new")
     await talk.conversation("new", scope=SCOPE).append(user("The lamp on my desk is broken."))

@@ -21,6 +21,8 @@ async def remember(handle: Handle, content: str, category: str | None) -> AddedF
     await handle.head()  # erases what has expired
     async with services.store.write(handle.scope, handle.id) as unit:
         head = unit.head
+        if handle.private(head):
+            raise InvalidFact("the conversation is private: nothing of it is remembered; go on without")
         seq = head.next_seq
         if head.sums.turns and not head.round_ended:
             opening = await unit.probe(TurnAt(head.sums.turns))
