@@ -82,7 +82,8 @@ def plan(
 ) -> ProbeGenerator[Plan]:
     """What is due at `head`, in the order of the policy's stages; each counts what those before it left in view. While
     messages below `Head.finish_seq` are undigested, summaries and chunks are due whatever their triggers say; stages
-    that find facts likewise, while they are unread. With `rests`, these alone are asked, and due in any case.
+    that find facts likewise, while they are unread. With `rests`, these alone are asked, and due in any case. They do
+    not act in a private conversation.
 
     Not `appended`: it is asked because a digest ended, so no round ends now. Without a `family` no stage compacts,
     without a `model` none that is for models alone. A stage that digests does not fire while another digest of messages
@@ -105,7 +106,7 @@ def plan(
         finishing = kind == "digest" and _undigested(head).seq < head.finish_seq
         if kind == "facts":
             begin = yield from unread_from(head)
-            if begin.sums.turns == head.sums.turns:
+            if head.private or begin.sums.turns == head.sums.turns:
                 continue
             words, finishing = True, begin.seq < head.finish_seq
         due = finishing or stage.trigger.due(_seen(stage, head, layout, begin, means, appended=appended))

@@ -258,3 +258,12 @@ def test_a_rest_is_no_end() -> None:
 def test_what_cannot_be(trigger: Trigger, keep: Keep, within: bool) -> None:
     with pytest.raises(InvalidPolicy):
         Stage(trigger, keep, FindFacts(), within_turn=within)
+
+
+def test_nothing_of_a_private_conversation() -> None:
+    played = Played()
+    played.head = replace(played.head, private=True)
+    assert not played.append(*TURN, tokens=200).firings
+    assert not played.finish().firings
+    assert not played.ask(rests=True).firings
+    assert not played.ask().unread
