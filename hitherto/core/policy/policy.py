@@ -223,7 +223,7 @@ def _check_one_fires(trigger: AllOf, keep: Keep, action: Action) -> None:
 class Policy:
     """An ordered list of stages under a name. No stage at all: everything stays, up to the budget.
 
-    With `recall`, contexts recall from their conversation what they do not show, unless a request says otherwise.
+    With `recall`, contexts recall what they do not show, from all conversations of the scope, unless told otherwise.
     """
 
     name: str

@@ -70,10 +70,10 @@ tokens), and the rules in front of them are a third of the prompt, not most of i
 
 @_preset
 def balanced(max_tokens: int = 1_000, *, facts: bool = True) -> Policy:
-    """The default. Contexts recall from their conversation what they do not show. Where a language model is named, all
-    but the newest turns become a summary once the view takes half of the budget; those of a quarter of it stay. Unless
-    `facts` is false, it also finds facts about the conversation's subject, once 2,000 tokens are unread, when the
-    conversation is finished, and when it rests.
+    """The default. Contexts recall what they do not show, from all conversations of the scope. Where a language model
+    is named, all but the newest turns become a summary once the view takes half of the budget; those of a quarter of it
+    stay. Unless `facts` is false, it also finds facts about the conversation's subject, once 2,000 tokens are unread,
+    when the conversation is finished, and when it rests.
 
     `max_tokens` bounds the summary's text in tokens. In the presets below it means the same; with `facts`, there the
     model call that makes the digest also finds facts.
