@@ -223,3 +223,17 @@ async def test_of_seven_facts_the_right_one_is_shown(store: Store) -> None:
                 context = await chat.context(user(request))
                 assert context.manifest.sections.get("recalled", 0) <= 150, request
     assert len(missed) <= 1, missed
+
+
+async def test_no_more_than_the_limit_is_recalled(memory: Memory) -> None:
+    """However many conversations it is from, whatever else is shown beside it."""
+    await memory.conversation("long", scope=SCOPE).append(
+        *[user(f"Sourdough {number} stood in the cellar for a whole night.") for number in range(80)]
+    )
+    for number in range(6):
+        await told(memory, SCOPE, f"Sourdough {number} is sour.", f"bread {number}")
+    for limit, cross_session in ((6, ()), (1, "always")):
+        context = await asked(
+            memory, "Which sourdough?", name="long", budget=1_000, recall=limit, cross_session=cross_session
+        )
+        assert len([one for one in context.manifest.recalled if one.why == "request"]) == limit

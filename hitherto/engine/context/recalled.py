@@ -307,8 +307,10 @@ async def found(
                 share = handle.services.settings.recall_others_share
                 fewer = replace(query, limit=int(share * query.limit), min_score=least)
                 others = await find(fewer, loaded, elsewhere) if fewer.limit else ()
+                before = len(chosen.pieces)
                 await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
-                await chosen.choose(replace(query, limit=query.limit - len(chosen.groups)), own, seen)
+                left = query.limit - (len(chosen.pieces) - before)
+                await chosen.choose(replace(query, limit=left), own, seen)
             else:
                 others = await find(replace(query, limit=_BEST), loaded, elsewhere, rerank=False)
                 likely = others[0].score - UNLIKELY if others else 0.0
