@@ -84,6 +84,19 @@ async def test_three_messages_are_facts_in_the_next_conversation(store: Store) -
         assert (cost.group, cost.calls) == (Purpose.FACTS, 1)
 
 
+async def test_a_reading_leaves_the_instructions_as_they_are(store: Store) -> None:
+    """It changes no view: what it found stands before the incoming message."""
+    async with open_on(store, model=Scripted(then=hears), budget=100_000, **LATER) as memory:
+        await memory.facts(SCOPE).add("Rows on the lake.", category="hobby")
+        chat = await told(memory, user("Hello."), assistant("Hello."))
+        before = await chat.context(user("What now?"), instructions="Be brief.")
+        await chat.append(user("I have two cats."), assistant("word " * 2_000))
+        await memory.wait_for_digests()
+        after = await chat.context(user("What now?"), instructions="Be brief.")
+        assert after.messages[0] == before.messages[0]
+        assert "I have two cats." in str(after.messages[-2]["content"])
+
+
 async def test_it_is_no_digest_that_anything_shows(store: Store) -> None:
     async with open_on(store, model=Scripted(then=hears), cross_session="latest", **LATER) as memory:
         chat = await told(memory, *THREE)

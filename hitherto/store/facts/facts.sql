@@ -88,7 +88,7 @@ with about as materialized (
     ), %(subject)s) as subject, coalesce((
         select greatest(c.created_at, (
             select d.completed_at from hitherto.digest d
-            where d.tenant = %(tenant)s and d.conversation = c.ref and d.status = 'completed'
+            where d.tenant = %(tenant)s and d.conversation = c.ref and d.status = 'completed' and d.action <> 'facts'
             order by d.id desc limit 1))
         from hitherto.conversation c
         where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
