@@ -459,7 +459,7 @@ class Conversation:
         the same statement is current already, that fact was said again.
 
         An agent remembers at most 5 facts a turn, and 50 of one user within 24 hours. Raises InvalidFact beyond that,
-        for an unusable content, and where the message was erased.
+        for an unusable content, where the message was erased, and in a private conversation.
         """
         return await remember(self._handle, content, category)
 

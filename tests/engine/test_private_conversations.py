@@ -11,8 +11,9 @@ import pytest
 
 import hitherto
 from hitherto import Conversation, Memory, RecallOptions, assistant, user
+from hitherto.core.digests.digest import Status
 from hitherto.errors import InvalidInput
-from hitherto.providers.scripted import Scripted, items
+from hitherto.providers.scripted import Gate, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY
 from tests.conftest import SCOPE
@@ -159,6 +160,33 @@ async def test_no_facts_are_learned_from_it(store: Store) -> None:
                 await memory.wait_for_digests()
             assert await chat.digests()
             assert len(await memory.facts(SCOPE).list()) == (name == "public")
+
+
+async def test_it_is_not_read_for_facts(store: Store) -> None:
+    """Also where it becomes private while it is read, or is private no more."""
+    gate = Gate(items(facts=[("hobby", f"Sails to {SECRET}", [0])]))
+    model = Scripted([gate], then=items(facts=[]))
+    async with open_on(store, model=model, budget=100_000) as memory:
+        for name, remember in {"public": None, "private": False}.items():
+            chat = memory.conversation(name, scope=SCOPE, remember=remember)
+            await chat.append(user(f"I sail to {SECRET}. " + "word " * 2_000), assistant("I see."))
+            if name == "public":
+                await gate.reached()
+                await chat.configure(remember=False)
+                gate.open()
+            await memory.wait_for_digests()
+            await chat.append(user("And back."), assistant("I see."))
+            await memory.wait_for_digests()
+            assert {one.status for one in await chat.digests()} == ({Status.COMPLETED} if name == "public" else set())
+            assert (head := await chat.head()) is not None
+            assert head.facts_due_at is None
+        assert len(model.calls) == 1
+        assert await memory.facts(SCOPE).list() == []
+        public = memory.conversation("public", scope=SCOPE)
+        await public.configure(remember=True)
+        await public.append(user("I dive."), assistant("word " * 2_000))
+        await memory.wait_for_digests()
+        assert [(one.start, one.status) for one in await public.digests()] == [(0, "completed"), (2, "completed")]
 
 
 async def test_an_export_says_so(store: Store) -> None:

@@ -247,9 +247,9 @@ class Attempt:
                 learned = await merge_found(unit, self._services, work, found_facts)
             if outcome.error is None:
                 after = await _completed(unit, mine, outcome, digest.spec)
-                if learned is not None and found_facts is not None:
+                if found_facts is not None and (learned is not None or head.private):
                     after = replace(after, extracted=noted(after, found_facts))
-                elif digest.action is DigestAction.FACTS and not head.private:
+                elif digest.action is DigestAction.FACTS:
                     raise Conflict(f"the facts of digest {digest.id} could not be merged; the log says why")
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             else:
