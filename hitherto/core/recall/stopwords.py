@@ -22,14 +22,11 @@ _OF_CONVERSATION = """
 
 STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), *_OF_CONVERSATION.split()])
 
-POLITE_WORDS = frozenset(
-    {
-        *("thanks", "thank", "please", "sure", "cool", "great", "nice", "wow"),
-        *("ok", "okay", "yes", "no", "yeah", "yep", "nope"),
-        *("hi", "hello", "hey", "bye"),
-    }
-)
-"""Words of greetings and short answers: they can be searched for, but a match on them alone says nothing."""
+GREETINGS = frozenset({"thanks", "thank", "please", "sorry", "ok", "okay", "hi", "hello", "hey", "bye"})
+"""Words around a request, whatever it is about: they are looked for only where there is nothing else."""
+
+POLITE_WORDS = GREETINGS | {"sure", "cool", "great", "nice", "wow", "yes", "no", "yeah", "yep", "nope"}
+"""Words of greetings and short answers: a match on them alone says nothing."""
 
 OF_LANGUAGES = {
     "spanish": """

@@ -23,7 +23,7 @@ from hitherto.core.log.message import Role
 from hitherto.core.recall.days import NamedDays, day_terms, named_days
 from hitherto.core.recall.folding import lower
 from hitherto.core.recall.languages import language_of
-from hitherto.core.recall.stopwords import POLITE_WORDS
+from hitherto.core.recall.stopwords import GREETINGS, POLITE_WORDS
 from hitherto.core.recall.words import PIECE, says_nothing, words_of
 
 MOST_QUESTION_TERMS = 64
@@ -100,7 +100,8 @@ def analyzed(text: str, *, author: str | None = None, role: str | None = None, d
 
 def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | None = None) -> QuestionTerms:
     """What to look up for a question, at most `most` words. Words that carry no meaning ("what", "the") are left out,
-    unless all do. With `today`, the day on which it is asked, the days that it names are looked up too.
+    unless all do, and so are greetings, unless they are all that is left. With `today`, the day on which it is asked,
+    the days that it names are looked up too.
 
     Takes any string; an empty one, or one of nothing but punctuation, has no terms.
     """
@@ -109,7 +110,8 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | 
     language = language_of(cased)
     words = list(islice(words_of(cased, language, asked=True), 100 * most))
     telling = [word for word in words if not says_nothing(word, language)]
-    chosen = dict.fromkeys([word.terms for word in telling or words])
+    beside_greetings = [word for word in telling if word.terms[0] not in _GREETINGS]
+    chosen = dict.fromkeys([word.terms for word in beside_greetings or telling or words])
     terms: dict[str, int] = {}
     for number, forms in enumerate(islice(chosen, most)):
         for form in forms:
@@ -193,7 +195,9 @@ _ABOUT_THE_ASSISTANT = re.compile(
     r"\b(?:did|have|had|were) you\b|\byou (?:also )?(?:\w+ed|said|told|gave|wrote|made|found|had|taught)\b",
     re.IGNORECASE,
 )
-_POLITE = frozenset(word.terms[0] for word in words_of(" ".join(sorted(POLITE_WORDS))))
+_GREETINGS, _POLITE = (
+    frozenset(word.terms[0] for word in words_of(" ".join(sorted(those)))) for those in (GREETINGS, POLITE_WORDS)
+)
 
 
 def _hashed(terms: Collection[str]) -> NDArray[np.int64]:

@@ -109,6 +109,15 @@ def test_a_question_does_not_find_a_text(question: str, text: str) -> None:
     assert not found(question, text)
 
 
+@pytest.mark.parametrize(
+    "around", ["{} Thanks!", "Thank you! {}", "Hi! {}", "Sorry, {}", "Could you please tell me: {}", "Remind me: {}"]
+)
+def test_what_is_said_around_a_question_is_not_looked_for(around: str) -> None:
+    question = "What is my dog called?"
+    assert set(question_terms(around.format(question)).words) == set(question_terms(question).words)
+    assert len(question_terms(around.format("")).words), "unless there is nothing else"
+
+
 def test_query_syntax_is_text() -> None:
     assert found("(peanuts & !allergy:*) | 'x'", "Mira eats no peanuts")
 
