@@ -174,9 +174,10 @@ def known_to(context: Context) -> list[str]:
         return []
     assert len(says.shown) + len(says.newer) <= says.known
     assert context.manifest.sections["facts"] > 0
-    system = says.place == "system"
-    lines = _block(system_of(context) if system else ahead_of(context), says.name, says.shown, alone=not system)
-    return lines + (_block(ahead_of(context), says.name, says.newer, alone=True) if says.newer else [])
+    system, heading = says.place == "system", block_heading(says.name)
+    ahead = next((text for text in reversed(texts[1:]) if heading in text), "")  # what is recalled stands behind it
+    lines = _block(system_of(context) if system else ahead, says.name, says.shown, alone=not system)
+    return lines + (_block(ahead, says.name, says.newer, alone=True) if says.newer else [])
 
 
 def _block(text: str, name: str, shown: list[ShownFact], *, alone: bool) -> list[str]:

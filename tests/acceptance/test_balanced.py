@@ -128,13 +128,13 @@ async def test_a_process_that_only_appends_names_the_model_too(database: str) ->
         assert {one.status for one in await chat.digests()} == {Status.COMPLETED}
 
 
-async def test_from_this_conversation_only(store: Store) -> None:
+async def test_from_other_conversations_too_unless_told_otherwise(store: Store) -> None:
     async with open_on(store, budget=1_000) as memory:
         await filled(memory, user("The boathouse key hangs behind the blue kayak."), name="other")
         chat = await filled(memory, *days(60))
         asked = "Where does the boathouse key hang?"
-        assert {one.conversation for one in (await context_of(chat, asked)).manifest.recalled} <= {"c"}
-        there = await context_of(chat, asked, recall=True)
+        assert {one.conversation for one in (await context_of(chat, asked, recall="own")).manifest.recalled} <= {"c"}
+        there = await context_of(chat, asked)
         assert "other" in {one.conversation for one in there.manifest.recalled}
         assert (await context_of(chat, asked, recall=False)).manifest.recalled == []
 

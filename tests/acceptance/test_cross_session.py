@@ -43,7 +43,13 @@ def opened(store: Store) -> Opened:
 
     @asynccontextmanager
     async def opening(**given: Any) -> AsyncGenerator[Memory]:
-        wanted: dict[str, Any] = {"cross_session": "triggers", "worker": False, **given}
+        wanted: dict[str, Any] = {
+            "cross_session": "triggers",
+            "recall": "own",
+            "relevance_threshold": 0.75,
+            "worker": False,
+            **given,
+        }
         async with open_on(store, **wanted) as memory:
             await first_session(memory, SCOPE)
             yield memory
@@ -170,7 +176,7 @@ async def test_it_is_off_unless_it_is_set(opened: Opened) -> None:
     """ "`enable_cross_session_context` (boolean, default: false)"."""
     assert Settings().cross_session == ()
     assert Settings().search_triggers == TRIGGERS
-    assert Settings().relevance_threshold == 0.7
+    assert Settings().relevance_threshold == 0.2
     async with opened(cross_session=()) as memory:
         assert crossing(await asks(memory)) == []
         assert crossing(await asks(memory, cross_session="always")) != [], "but a request may ask for it"
@@ -220,7 +226,7 @@ async def test_always(opened: Opened) -> None:
 
 async def test_the_relevance_threshold(opened: Opened) -> None:
     found: list[int] = []
-    for threshold in (0.0, 0.5, 0.7, 0.99, 1.0):
+    for threshold in (0.0, 0.5, 0.8, 0.99, 1.0):
         async with opened(relevance_threshold=threshold, cross_session_limit=50) as memory:
             context = await asks(memory)
             assert all(threshold <= one.score <= 1 for one in context.manifest.recalled)

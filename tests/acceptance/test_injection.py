@@ -104,7 +104,7 @@ async def test_request_conversation_agent_and_setting(store: Store) -> None:
 
 async def test_each_way_is_decided_by_itself(store: Store) -> None:
     """By the first of request, conversation, agent and setting that says something of it."""
-    async with open_on(store, cross_session="always") as memory:
+    async with open_on(store, cross_session="always", recall="own") as memory:
         tuesday = memory.conversation("tuesday", scope=SCOPE)
         await talked(memory, "monday", "router")
         await memory.wait_for_index()

@@ -122,11 +122,14 @@ def test_people_get_a_table(cli: Cli) -> None:
 def test_what_a_text_would_do_to_a_terminal(cli: Cli) -> None:
     """One row, nothing of it read as a color, an order or markup; and the JSON has it as it is."""
     for columns in ("60", "200"):
-        ran = cli("recall", "flamingo", "--limit", "1", COLUMNS=columns)
+        ran = cli("recall", "flamingo", "--min-score", "0", "--limit", "1", COLUMNS=columns)
         assert len(ran.out.splitlines()) == 3
         assert not UNSAFE.search(ran.out)
-    assert "[bold]it[/bold] has :smile:" in cli("recall", "flamingo", "--limit", "1", COLUMNS="200").out
-    (one,) = hits(cli("recall", "flamingo", "--limit", "1", "--json"))
+    assert (
+        "[bold]it[/bold] has :smile:"
+        in cli("recall", "flamingo", "--min-score", "0", "--limit", "1", COLUMNS="200").out
+    )
+    (one,) = hits(cli("recall", "flamingo", "--min-score", "0", "--limit", "1", "--json"))
     assert one["text"] == HOSTILE
 
 
