@@ -31,12 +31,12 @@ class ErasureReport:
 
 async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureReport:
     """See `Memory.erase_user` and `Memory.erase_tenant`."""
-    # Counted first: documents and facts go with their conversations too.
+    # Counted first: documents and facts go with their conversations too, and workers erase some of these.
     kept = await store.scopes("tenant" if user is None else "user", tenant=tenant, user=user, limit=1)
-    conversations, messages = await _ended(store, await store.begin_erasure(tenant=tenant, user=user))
+    await _end(store, await store.begin_erasure(tenant=tenant, user=user))
     return ErasureReport(
-        conversations=conversations,
-        messages=messages,
+        conversations=sum(one.conversations for one in kept),
+        messages=sum(one.messages for one in kept),
         documents=sum(one.documents for one in kept),
         facts=sum(one.facts for one in kept),
     )
@@ -61,20 +61,17 @@ async def resume_erasures(store: Store, tenant: str | None = None) -> None:
     """Go on with the erasures, of any tenant or of one, that a process has begun and not ended."""
     for one in await store.erasures():
         if tenant in (None, one.tenant):
-            await _ended(store, one)
+            await _end(store, one)
 
 
-async def _ended(store: Store, erasing: Erasure) -> tuple[int, int]:
-    """Erase what is left, to the end; returns how many conversations and messages that were."""
-    conversations = messages = 0
+async def _end(store: Store, erasing: Erasure) -> None:
+    """Erase what is left, to the end."""
     while found := await store.conversations_of(erasing, limit=_AT_ONCE):
         for one in found:
             began = time.perf_counter()
             async with store.write(one.scope, one.conversation) as unit:
                 if unit.head.ref == one.ref:  # else it was deleted meanwhile, and perhaps another has its name
-                    conversations, messages = conversations + 1, messages + unit.head.next_seq
                     await unit.delete(facts=True)
             # Others' appends wait for the same disk: most of the time belongs to them.
             await asyncio.sleep(_REST * (time.perf_counter() - began))
     await store.end_erasure(erasing)
-    return conversations, messages
