@@ -24,6 +24,7 @@ from hitherto.core.recall.days import NamedDays, day_terms, named_days
 from hitherto.core.recall.folding import lower
 from hitherto.core.recall.languages import language_of
 from hitherto.core.recall.stopwords import GREETINGS, POLITE_WORDS
+from hitherto.core.recall.trigger_phrases import TRIGGERS, without
 from hitherto.core.recall.words import PIECE, says_nothing, words_of
 
 MOST_QUESTION_TERMS = 64
@@ -100,15 +101,15 @@ def analyzed(text: str, *, author: str | None = None, role: str | None = None, d
 
 def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | None = None) -> QuestionTerms:
     """What to look up for a question, at most `most` words. Words that carry no meaning ("what", "the") are left out,
-    unless all do, and so are greetings, unless they are all that is left. With `today`, the day on which it is asked,
-    the days that it names are looked up too.
+    unless all do, and so are greetings, and phrases that ask for what was said before (`TRIGGERS`), unless they are all
+    that is left. With `today`, the day on which it is asked, the days that it names are looked up too.
 
     Takes any string; an empty one, or one of nothing but punctuation, has no terms.
     """
     # No question needs more than its beginning; the cap is on what is read, not only on what is kept.
     cased = lower(text[:MOST_CHARACTERS])
     language = language_of(cased)
-    words = list(islice(words_of(cased, language, asked=True), 100 * most))
+    words = list(islice(words_of(without(cased, TRIGGERS) or cased, language, asked=True), 100 * most))
     telling = [word for word in words if not says_nothing(word, language)]
     beside_greetings = [word for word in telling if word.terms[0] not in _GREETINGS]
     chosen = dict.fromkeys([word.terms for word in beside_greetings or telling or words])

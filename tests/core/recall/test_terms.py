@@ -110,7 +110,11 @@ def test_a_question_does_not_find_a_text(question: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "around", ["{} Thanks!", "Thank you! {}", "Hi! {}", "Sorry, {}", "Could you please tell me: {}", "Remind me: {}"]
+    "around",
+    [
+        *("{} Thanks!", "Thank you! {}", "Hi! {}", "Sorry, {}", "Could you please tell me: {}", "Remind me: {}"),
+        *("What did we discuss last time? {}", "In our previous conversation: {}"),
+    ],
 )
 def test_what_is_said_around_a_question_is_not_looked_for(around: str) -> None:
     question = "What is my dog called?"
