@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -631,8 +631,12 @@ class Conversation:
         `Memory.wait_for_erasure`). Other messages that quote them are messages of their own. A replay of the key with
         which they were appended writes nothing. Raises InvalidInput for a seq that is not in the log.
         """
-        asked = [seqs] if isinstance(seqs, int) else checked_list(seqs, "seqs", "the numbers of messages")
-        for seq in asked:
+        asked: Collection[int] = [seqs] if isinstance(seqs, int) else ()
+        if isinstance(seqs, range):
+            asked = seqs  # as it is: it may have more numbers than the memory has room for
+        elif not asked:
+            asked = checked_list(seqs, "seqs", "the numbers of messages")
+        for seq in () if isinstance(asked, range) else asked:
             if not isinstance(cast(object, seq), int) or isinstance(seq, bool):
                 raise InvalidInput(f"{seq!r} is no seq; give the numbers of messages")
         store, scope = self._services.store, self.scope

@@ -48,10 +48,10 @@ async def erase_messages(
     """Erase these messages, what rests on them, and facts that only they say, confirmed ones too; returns how many were
     not erased before. Raises InvalidInput, and erases nothing, for a seq that is not in the log."""
     async with store.write(scope, conversation) as unit:
-        unknown = [seq for seq in asked if not 0 <= seq < unit.head.next_seq]
-        if unknown:
+        unknown = next((seq for seq in asked if not 0 <= seq < unit.head.next_seq), None)
+        if unknown is not None:
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
-            raise InvalidInput(f"{conversation!r} has no message {min(unknown)}: {there}; nothing was erased")
+            raise InvalidInput(f"{conversation!r} has no message {unknown}: {there}; nothing was erased")
         erased = without(ranges(asked), unit.head.erased)
         if not erased:
             return 0

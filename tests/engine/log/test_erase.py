@@ -376,3 +376,11 @@ async def test_who_cannot_be_erased(memory: Memory) -> None:
             await memory.erase_user(*names)
         with pytest.raises(InvalidScope):
             await memory.erase_tenant("")
+
+
+async def test_a_range_of_any_size_is_looked_at_and_not_listed(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user(SECRET), assistant("Noted."))
+    with pytest.raises(InvalidInput, match="has no message 2: its log has 0 to 1"):
+        await chat.erase(range(10**15))
+    assert await chat.erase(range(2)) == 2
