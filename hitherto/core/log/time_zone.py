@@ -57,4 +57,4 @@ def moment(name: str, text: object, of_day: time) -> datetime | None:
         moment = datetime.fromisoformat(str(text))
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidInput(f"{name} is {str(text)[:80]!r}; give a day or a time, like 2026-11-30T09:15") from None
+        raise InvalidInput(f"{name} is {text!r:.80}; give a day or a time, like 2026-11-30T09:15") from None
