@@ -50,7 +50,8 @@ _OF_LIKENESS = 0.5
 """A factor for lent similarity. It adds up over neighbors, while a word counts once, so each lends less."""
 
 _COVERED, _KNOWN, _SIZE, _RARE = 3.8, 4.0, 0.33, 1.8
-"""The weights of `relevance`, fitted to the first hits of questions about the scope and about another one."""
+"""The weights of `relevance`, for the first hits of questions about the scope and about another one. A fit alone gives
+4.1, 2.5, 0.25 and 2.0, which is as right and tells less of whether the question is about the scope."""
 
 FIRST = 30
 """The number of candidates that the first stage passes on, before their neighbors are added."""

@@ -65,9 +65,10 @@ _LAGGING = ("vectors", "index")
 class RecallOptions:
     """What a context recalls: at most `limit` hits of these `kinds` (None: 200 where the budget is 8,000 tokens, and so
     on), with a score of at least `min_score` (0 to 1). None: any score in the context's own conversation. Where all of
-    that is shown, what is from elsewhere fills what is left of the budget if the best of it is likely enough to bear on
-    the question, else it is the best few, in 120 tokens. Where it is not, at most the part `recall_others_share` of
-    what is recalled is from elsewhere, and nothing that is much less likely than the best of its own.
+    that is shown, what is from elsewhere may take the more of what is left of the budget the higher the best of it
+    scores; the best few are shown in any case, in about 120 tokens. Where some of its own is cut, at most the part
+    `recall_others_share` of what is recalled is from elsewhere, and nothing that scores much less than the best of its
+    own.
 
     Where the budget cuts, the part `share` of it is reserved for them (None: the setting `recall_share`); they take
     whatever else is left too. `other_conversations`: from the scope's other conversations and its user's documents too.
