@@ -24,7 +24,7 @@ if _TYPE_CHECKING:
         Subject as Subject,
         Visibility as Visibility,
     )
-    from hitherto.core.facts.queries import AddedFact as AddedFact
+    from hitherto.core.facts.queries import AddedFact as AddedFact, ForgottenFact as ForgottenFact
     from hitherto.core.key import ApiKey as ApiKey, Right as Right
     from hitherto.core.ledger import Costs as Costs
     from hitherto.core.log.conversations import (
@@ -93,7 +93,7 @@ _NAMES = {
     "core.digests.digest": "Backlog Digest",
     "core.documents": "Document KeptDocument",
     "core.facts.fact": "Evidence Fact FactEvent FactState Subject Visibility",
-    "core.facts.queries": "AddedFact",
+    "core.facts.queries": "AddedFact ForgottenFact",
     "core.key": "ApiKey Right",
     "core.ledger": "Costs",
     "core.log.conversations": "AgentDefaults ConversationInfo ScopeCounts UserDefaults",

@@ -44,11 +44,12 @@ class Time:
             await connection.execute("update hitherto.search_scope set claimed_until = claimed_until - %(by)s", values)
 
     async def begin_another_day(self) -> None:
-        """What was spent was spent yesterday, what was remembered too."""
+        """What was spent was spent yesterday, what was remembered and forgotten too."""
         async with await psycopg.AsyncConnection[Any].connect(self._database) as connection:
             await connection.execute("update hitherto.model_call set created_at = created_at - %s", [DAY])
             await connection.execute("update hitherto.fact set updated_at = updated_at - %s", [DAY])
             await connection.execute("update hitherto.fact_event set at = at - %s", [DAY])
+            await connection.execute("update hitherto.forgetting set at = at - %s", [DAY])
 
 
 def time_of(store: Store) -> Time:

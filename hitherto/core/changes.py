@@ -23,7 +23,7 @@ class Changes:
     `title`, `metadata` (the JSON text of an object) and `ttl` are the conversation's new ones; None leaves them as they
     are, a title of "" unsets it. A change that nobody asked for is a `background` one: the conversation's `updated_at`
     stays. With `forget`, the facts that only the messages in `erase` say go even if a person confirmed them, unless
-    somebody has added them by hand.
+    somebody has added them by hand; with `keep_facts` all of them stay.
 
     `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`. `supersede` are completed
     rows, clears too, that views from `head.rev` on no longer use. `calls` go into the ledger. `learned` are facts about
@@ -47,3 +47,4 @@ class Changes:
     ttl: timedelta | None = None
     background: bool = False
     forget: bool = False
+    keep_facts: bool = False

@@ -76,7 +76,7 @@ class ConversationRecord:
 
     `head` is its state; whatever in it follows from other records is left out. Ids of digests, here and in the records
     that follow, number the conversation's own digests, from 1. `metadata` is JSON text; `title` is None unless it was
-    set."""
+    set. `forgettings` are turns in which its agent was asked to forget something, and when."""
 
     user: str
     agent: str
@@ -87,6 +87,7 @@ class ConversationRecord:
     created_at: datetime
     updated_at: datetime
     head: HeadWithCalls
+    forgettings: tuple[tuple[int, datetime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSessionLike, RecallFrom, cross_session_of, with_recall
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
-from hitherto.core.facts.queries import AddedFact
+from hitherto.core.facts.queries import AddedFact, ForgottenFact
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
@@ -48,6 +48,7 @@ from hitherto.engine.context.rebuild import keep, keeps, rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder, items_within
 from hitherto.engine.digests.fire import committed, fired, refire
+from hitherto.engine.facts.forget import forget
 from hitherto.engine.facts.remember import remember
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult, append
@@ -462,6 +463,18 @@ class Conversation:
         for an unusable content, where the message was erased, and in a private conversation.
         """
         return await remember(self._handle, content, category)
+
+    async def forget(self, fact: int) -> ForgottenFact:
+        """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
+        confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
+        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        that these messages say stay, without them. Messages of other turns that quote it stay.
+
+        The running turn stays in this conversation, as it may not be answered yet: from now on no search finds, and no
+        digest and no fact is made of, what is said in it. An agent forgets at most 5 facts a turn, and 50 of one user
+        within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
+        """
+        return await forget(self._handle, fact)
 
     async def digests(self, *, after: int | None = None, limit: int = 1_000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at

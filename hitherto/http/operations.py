@@ -185,6 +185,13 @@ OPERATIONS = (
         """,
     ),
     *_operations(
+        Conversation,
+        Right.REVIEW,
+        """
+        forget  POST  /conversations/{conversation}/facts/{fact}/forget
+        """,
+    ),
+    *_operations(
         Memory,
         Right.READ,
         """

@@ -134,7 +134,7 @@ cross join lateral (
 ) c;
 
 -- name: claimed_messages
--- The live messages that are new to a claimed digest.
+-- The live messages that are new to a claimed digest, without turns in which something was to be forgotten.
 select {message_columns}
 from (
     select d.tenant, d.conversation, d.end_seq as last, greatest(d.start_seq, coalesce((
@@ -146,7 +146,7 @@ from (
 cross join lateral (
     select * from hitherto.message m
     where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq between d.first and d.last
-      and not m.erased and m.retracted_rev is null
+      and not m.erased and m.retracted_rev is null and not {forgetting}
     order by m.seq
 ) m
 order by m.seq;

@@ -100,6 +100,7 @@ class ExportReader:
             created_at=created_at,
             updated_at=updated_at,
             head=head,
+            forgettings=tuple([(turn, at) for turn, at in await self._all("export_forgettings", at)]),
         )
         record = renumbered_conversation(
             record, await self._numbers(scope, [one.digest for one in head.frontiers.values()])
@@ -367,6 +368,10 @@ async def _restore(
     if record.head.open_calls:
         await connection.execute(SQL["insert_open_calls"], {**at, **heads.open_call_values(record.head.open_calls)})
         await connection.execute(SQL["count_awaited"], {**at, **heads.awaited_values(record.head)})
+    turns, times = [turn for turn, _ in record.forgettings], [at for _, at in record.forgettings]
+    await connection.execute(
+        SQL["import_forgettings"], {**at, "user": scope.user, "agent": scope.agent, "turns": turns, "times": times}
+    )
     described = {"title": record.title, "metadata": record.metadata, "ttl": record.ttl}
     await connection.execute(SQL["describe_conversation"], {**at, **described})
     await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])

@@ -29,6 +29,18 @@ from hitherto.conversation c
 join hitherto.open_call o on o.tenant = %(tenant)s and o.conversation = c.ref and o.seq >= c.view_start
 where c.tenant = %(tenant)s and c.ref = %(ref)s order by o.seq, o.call_id;
 
+-- name: export_forgettings
+-- The turns of a conversation in which its agent was asked to forget something.
+select turn, at from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s order by turn, at;
+
+-- name: import_forgettings
+-- These turns of a conversation.
+insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
+select %(tenant)s, %(ref)s, f.turn, f.at, %(user)s, %(agent)s
+from unnest(%(turns)s::bigint[], %(times)s::timestamptz[]) as f (turn, at)
+on conflict do nothing
+returning turn;
+
 -- name: export_receipts
 -- A page of the receipts of a conversation.
 select encode(key_hash, 'hex') as key_hash, start_seq as start, end_seq as end, rev, fingerprint, created_at from hitherto.receipt

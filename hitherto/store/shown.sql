@@ -6,6 +6,12 @@
 -- Conversations of which messages wait to be erased.
 select 1 from hitherto.conversation x where x.tenant = %(tenant)s and x.next_expiry <= statement_timestamp() offset 0
 
+-- part: forgetting
+-- Whether the message `m` was said in a turn in which an agent was asked to forget something, which it may well name.
+exists (
+    select 1 from hitherto.forgetting g
+    where g.tenant = %(tenant)s and g.conversation = m.conversation and g.turn = m.sum_turns offset 0)
+
 -- part: standing_summary
 -- The summary that stands for the conversation `c`.
 select s.* from hitherto.digest s

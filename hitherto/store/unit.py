@@ -36,7 +36,7 @@ from hitherto.store.connections.row_security import RowSecurityConnection
 from hitherto.store.connections.silence import allow_long_work
 from hitherto.store.documents import document_values
 from hitherto.store.errors import ours
-from hitherto.store.facts.learn import count_remembered, forget_facts_of, learn, remember
+from hitherto.store.facts.learn import count_forgettings, count_remembered, forget_facts_of, learn, remember
 from hitherto.store.facts.rows import read_current_facts
 from hitherto.store.log import heads
 from hitherto.store.recall import removal
@@ -191,8 +191,25 @@ class Unit:
         with ours():
             return await count_remembered(self._connection, self._whose, seq)
 
+    async def forgettings(self, turn: int) -> tuple[int, int]:
+        """How often the scope's agent was asked to forget in a turn of this conversation, and in the last 24 hours by
+        its user. Nobody else counts them until the unit ends."""
+        with ours():
+            return await count_forgettings(self._connection, self._whose, turn)
+
+    async def note_forgetting(self, turn: int) -> None:
+        """The agent is asked to forget in a turn, which may be the one that begins next. From now on no search finds
+        and no digest reads what is said in it. Takes the place of `commit`."""
+        assert not self._done, "a unit of work commits once"
+        with ours():
+            async with self._connection.pipeline():
+                await self._connection.execute(SQL["note_forgetting"], {**self._whose, "turn": turn})
+                await self._connection.execute("commit")
+        self._done = True
+
     async def forgotten(self, first: int, last: int) -> Ranges:
-        """The messages from `first` to `last` of which an agent had remembered a fact that was deleted since."""
+        """The messages from `first` to `last` of which an agent had remembered a fact that was deleted since, and those
+        of turns in which it was asked to forget one."""
         with ours():
             found = await self._connection.execute(SQL["forgotten"], {**self._whose, "first": first, "last": last})
             return ranges([seq async for (seq,) in found])
@@ -331,6 +348,7 @@ class Unit:
             values = {**at, "ranges": rows.multirange(changes.retract), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
+            await connection.execute(SQL["drop_forgettings"], {**at, "turn": changes.head.sums.turns})
         if changes.supersede:
             values = {**at, "digests": list(changes.supersede), "rev": rev}
             await connection.execute(SQL["supersede_digests"], values)

@@ -14,7 +14,7 @@ from hitherto.core.cross_session import CrossSessionLike, RecallFrom
 from hitherto.core.digests.digest import Backlog, Digest
 from hitherto.core.documents import Document, KeptDocument
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
-from hitherto.core.facts.queries import AddedFact
+from hitherto.core.facts.queries import AddedFact, ForgottenFact
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import By, Costs
 from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart, UserDefaults
@@ -534,6 +534,14 @@ class SyncConversation(SyncPart[Conversation]):
         """Keep a fact about the conversation's subject that its agent has learned in the running turn: private, not
         confirmed, until a person does so. See `Conversation.remember`."""
         return self._run(lambda conversation: conversation.remember(content, category=category))
+
+    def forget(self, fact: int) -> ForgottenFact:
+        """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
+        confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
+        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        that these messages say stay, without them. Messages of other turns that quote it stay. See
+        `Conversation.forget`."""
+        return self._run(lambda conversation: conversation.forget(fact))
 
     def digests(self, *, after: int | None = None, limit: int = 1000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at

@@ -42,7 +42,10 @@ NUMBERS = {
         "model_call.digest",
         "passage.document",
     ),
-    *(f"{table}.conversation" for table in ("digest", "document", "fact_evidence", "message", "model_call")),
+    *(
+        f"{table}.conversation"
+        for table in ("digest", "document", "fact_evidence", "forgetting", "message", "model_call")
+    ),
     *("open_call.conversation", "receipt.conversation"),
 }
 """By which a store knows its rows. The other tests see that they are right in another store."""
@@ -76,6 +79,7 @@ async def test_every_column_is_exported(memory: Memory, elsewhere: Memory, store
     called = memory.conversation("called", scope=SCOPE)
     await called.append(user("Look."), calls("z"), result("z"))
     await called.clear()
+    await called.forget((await memory.facts(SCOPE).add("Looks.")).id)
     await called.append(user("Look."), calls("a", "b"), result("a"), user("And?"), result("b"), calls("c"))
     await memory.wait_for_digests()
     await memory.wait_for_index()

@@ -19,7 +19,7 @@ from hitherto import Memory, Scope, assistant, rolling, user
 from hitherto.core.context.expansion import LEAD
 from hitherto.core.facts.fact import MOST_OF_A_TURN
 from hitherto.errors import InvalidInput, InvalidScope
-from hitherto.integrations.memory_tools import RECORD, MemoryTools, memory_tools
+from hitherto.integrations.memory_tools import RECORD, STAYS, MemoryTools, memory_tools
 from hitherto.integrations.openai_agents import AgentSpec, HithertoSession, run_agent
 from hitherto.integrations.openai_agents import memory_tools as sdk_tools
 from hitherto.other_systems.session_strategies.sessions import SummarizingSession
@@ -183,7 +183,8 @@ async def test_what_an_agent_remembers_can_be_reviewed(talk: Memory) -> None:
     assert [message.message.text for _, message in await facts.sources(fact.id)] == ["I never eat meat."]
     assert await memory_tools(talk, SCOPE, "pages").remember("eats no meat", "") == {"fact": fact.id, "new": False}
     await facts.confirm(fact.id)
-    assert await memory_tools(talk, SCOPE, "new").forget(fact.id) == {"forgotten": fact.id}
+    told = await memory_tools(talk, SCOPE, "new").forget(fact.id)
+    assert told == {"forgotten": "1 fact and 1 message", "stays": STAYS}
 
 
 async def test_two_processes_pass_no_bound(store: Store, talk: Memory) -> None:

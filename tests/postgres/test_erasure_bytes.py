@@ -32,7 +32,17 @@ POLICY = token_threshold(60, keep_messages=2, archive=True, facts=True)
 
 QUOTES_NOTHING = {
     *("agent", "alembic_version", "api_key", "erasure", "subject", "subject_member", "user_zone", "worker"),
-    *("context", "conversation", "fact_evidence", "fact_subject", "model_call", "open_call", "receipt", "run"),
+    *(
+        "context",
+        "conversation",
+        "fact_evidence",
+        "fact_subject",
+        "forgetting",
+        "model_call",
+        "open_call",
+        "receipt",
+        "run",
+    ),
     *("search_codes", "search_filling", "search_posting", "search_scope", "search_segment", "search_space"),
     "search_vector",
 }

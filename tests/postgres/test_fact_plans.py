@@ -85,6 +85,8 @@ FILL = f"""
                             else 1 end,
            case when user_id = 'u' then row_number() over (partition by user_id order by id) - 1 else id % 20 end, now()
     from hitherto.fact;
+    insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
+    select 'acme', 1 + n, 3, now(), 'u' || n, 'a' from generate_series(1, {MORE // 10}) n;
     insert into hitherto.fact_event (tenant, fact, no, action, version, category, content, visibility)
     select tenant, id, no, 'extracted', no, category, content, visibility from hitherto.fact, generate_series(1, 3) no;
 
@@ -122,7 +124,7 @@ NEW = {
     "confidence": 0.5, "by": None, "metadata": "{}", "tokens": 3, "length": 2, "hashes": b"12345678", "counts": b"1",
     "seqs": [3, 5], "ref": 1, "action": "extracted", "single_valued": False, "coming": None, "now": None,
 }  # fmt: skip
-TAKEN = {**SCOPE, "ref": 1, "firsts": [100, 7], "lasts": [109, 7], "confirmed": False}
+TAKEN = {**SCOPE, "ref": 1, "firsts": [100, 7], "lasts": [109, 7], "confirmed": False, "keep": False}
 HELD = {**TAKEN, "subject": "s1", "facts": [8], "fingerprints": ["u7", "chess"], "categories": [], "categories_of": []}
 EMBEDDED = {"tenant": "acme", "ref": 1, "nos": [*range(1000), *range(2000, 2020)]}
 
@@ -170,6 +172,8 @@ CASES = {
     "learn_fact, again": bound("learn_fact", {**NEW, "fingerprint": "u7"}, 1, 20),
     "learn_fact, of what comes next": bound("learn_fact", {**NEW, "seqs": [LENGTH], "coming": LENGTH}, 1, 20),
     "remembered": bound("remembered", {**SCOPE, "ref": 1, "seq": 7}, 1, 4 * (2 * OWN + 200)),
+    "forgettings": bound("forgettings", {**SCOPE, "ref": 7, "turn": 3}, 1, 4),
+    "replaced_facts": bound("replaced_facts", {**SCOPE, "id": 7}, 0, 4),
     "forgotten": bound("forgotten", {**SCOPE, "ref": 1, "first": 100, "last": 109}, 0, 40),
     "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 1, 20),
     "supersede_facts": bound("supersede_facts", {**NEW, "fingerprint": "u7", "facts": [8]}, 1, 20),

@@ -114,6 +114,9 @@ FILL = f"""
 } else 1 end, sha256(n::text::bytea), n, n, n, n / 4, 't'
     from generate_series(0, {LENGTH - 1}) n;
 
+    insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
+    select 'acme', 1 + n, 3, now(), 'u' || n, 'a' from generate_series(1, {OTHERS}) n;
+
     insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
     select 'acme', sha256(n::text::bytea), 1, 'f', n, n, n, now() from generate_series(0, {LENGTH - 1}) n;
 

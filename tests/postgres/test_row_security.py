@@ -49,6 +49,7 @@ async def fill(url: str, tenant: str) -> None:
         await memory.documents(scope).add(f"# Title\n\nText of {tenant}.")
         facts = memory.facts(scope, subject="mum")
         await facts.share((await facts.add(f"Fact of {tenant}.")).id)
+        await chat.forget((await facts.add(f"Nothing of {tenant}.")).id)
         run = await memory.runs(scope).begin("c")
         await memory.runs(scope).add(run.id, {"kind": "tool_call", "payload": {"of": tenant}})
         await chat.context("What?", budget=4_000, instructions=f"Instructions of {tenant}")

@@ -273,7 +273,7 @@ class TestKeys:
             ),
             *("search_scope", "search_space", "search_filling", "search_entry", "search_segment", "search_posting"),
             *("search_vector", "search_codes"),
-            *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event"),
+            *("subject", "subject_member", "fact_subject", "fact", "fact_evidence", "fact_event", "forgetting"),
             *("context", "context_text", "run", "run_event", "api_key", "worker"),
         }
         others = {
@@ -301,6 +301,7 @@ class TestKeys:
             ("conversation", ("tenant", "user_id", "agent", "id"), None),
             ("message", ("tenant", "conversation", "seq"), None),
             ("open_call", ("tenant", "conversation", "call_hash"), None),
+            ("forgetting", ("tenant", "conversation", "turn", "at"), None),
             ("receipt", ("tenant", "key_hash"), None),
             ("model_call", ("tenant", "key"), None),
             ("run", ("tenant", "id"), None),

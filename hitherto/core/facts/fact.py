@@ -32,10 +32,10 @@ LONGEST_CATEGORY = 50
 """Characters of a category."""
 
 MOST_OF_A_TURN = 5
-"""Facts that an agent can remember in one turn."""
+"""Facts that an agent can remember in one turn, and so many that it can forget."""
 
 MOST_OF_A_DAY = 50
-"""Facts that an agent can remember of one user within 24 hours."""
+"""Facts that an agent can remember of one user within 24 hours, and so many that it can forget."""
 
 
 class Visibility(StrEnum):

@@ -117,7 +117,9 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     _ranges([*head.erased, *head.extracted])
     head = replace(head, erased=joined(head.erased), extracted=joined(head.extracted))
     made, updated = min(record.created_at, now), min(record.updated_at, now)
-    return replace(record, head=head, created_at=made, updated_at=updated)
+    _ranges([(turn, turn) for turn, _ in record.forgettings])
+    forgettings = tuple([(turn, min(at, now)) for turn, at in record.forgettings])
+    return replace(record, head=head, created_at=made, updated_at=updated, forgettings=forgettings)
 
 
 @_checked.register

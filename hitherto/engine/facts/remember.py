@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hitherto.core.facts.extract import UNSURE
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
@@ -12,6 +13,9 @@ from hitherto.core.log.ranges import any_in
 from hitherto.engine.facts.arguments import new_fact
 from hitherto.engine.handle import Handle
 from hitherto.errors import InvalidFact
+
+if TYPE_CHECKING:
+    from hitherto.store.unit import Unit
 
 
 async def remember(handle: Handle, content: str, category: str | None) -> AddedFact:
@@ -23,11 +27,7 @@ async def remember(handle: Handle, content: str, category: str | None) -> AddedF
         head = unit.head
         if handle.private(head):
             raise InvalidFact("the conversation is private: nothing of it is remembered; go on without")
-        seq = head.next_seq
-        if head.sums.turns and not head.round_ended:
-            opening = await unit.probe(TurnAt(head.sums.turns))
-            if isinstance(opening, Mark) and opening.seq >= head.view_start:
-                seq = opening.seq
+        _, seq = await running_turn(unit)
         if any_in(head.erased, seq, seq):
             raise InvalidFact("the user's message of this turn was erased: nothing can be remembered of it")
         of_turn, of_day = await unit.remembered(seq)
@@ -44,3 +44,14 @@ async def remember(handle: Handle, content: str, category: str | None) -> AddedF
         added = await unit.remember(handle.about(head), replace(fact, seqs=(seq,)))
     services.appended.set()
     return added
+
+
+async def running_turn(unit: Unit) -> tuple[int, int]:
+    """The number of the turn that waits for its answer, and the seq of the user's message that opens it; where the log
+    ends with an answer, or shows nothing, of the turn that is appended next."""
+    head = unit.head
+    if head.sums.turns and not head.round_ended:
+        opening = await unit.probe(TurnAt(head.sums.turns))
+        if isinstance(opening, Mark) and opening.seq >= head.view_start:
+            return head.sums.turns, opening.seq
+    return head.sums.turns + 1, head.next_seq

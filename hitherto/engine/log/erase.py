@@ -43,10 +43,17 @@ async def erase_expired(
 
 
 async def erase_messages(
-    store: Store, scope: Scope, conversation: str, asked: Collection[int], counter: TokenCounter
+    store: Store,
+    scope: Scope,
+    conversation: str,
+    asked: Collection[int],
+    counter: TokenCounter,
+    *,
+    keep_facts: bool = False,
 ) -> int:
-    """Erase these messages, what rests on them, and facts that only they say, confirmed ones too; returns how many were
-    not erased before. Raises InvalidInput, and erases nothing, for a seq that is not in the log."""
+    """Erase these messages, what rests on them, and facts that only they say, confirmed ones too (with `keep_facts`,
+    they stay); returns how many were not erased before. Raises InvalidInput, and erases nothing, for a seq that is not
+    in the log."""
     async with store.write(scope, conversation) as unit:
         unknown = next((seq for seq in asked if not 0 <= seq < unit.head.next_seq), None)
         if unknown is not None:
@@ -56,7 +63,7 @@ async def erase_messages(
         if not erased:
             return 0
         changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
-        await unit.commit(replace(changes, forget=True))
+        await unit.commit(replace(changes, forget=True, keep_facts=keep_facts))
     return _count(erased)
 
 

@@ -130,6 +130,13 @@ class FactStore(Part):
         found = await self._facts(scope, "fact", {**_scope_filter(scope, all_agents=all_agents), "id": id})
         return found[0] if found else None
 
+    async def replaced(self, scope: Scope, id: int) -> list[int]:
+        """The ids of the superseded facts of the scope's own that this one has replaced, by itself or through
+        others."""
+        if id not in NUMBERS:
+            return []
+        return [row[0] for row in await self._all(SQL["replaced_facts"], {**rows.owner_values(scope), "id": id})]
+
     async def history(
         self, scope: Scope, id: int, *, all_agents: bool = False, after: int = 0, limit: int = 1_000
     ) -> tuple[FactEvent, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
 
@@ -108,19 +108,37 @@ async def learn(
         await connection.execute(SQL["restore_replaced"], back)
     if changes.erase:
         await connection.execute(
-            SQL["erase_facts"], {**at, **_bounds(changes.erase), "confirmed": changes.forget, "history": False}
+            SQL["erase_facts"],
+            {
+                **at,
+                **_bounds(changes.erase),
+                "confirmed": changes.forget,
+                "keep": changes.keep_facts,
+                "history": False,
+            },
         )
 
 
 async def count_remembered(connection: AsyncConnection[Any], at: dict[str, Any], seq: int) -> tuple[int, int]:
-    """How many facts the scope's agent has remembered of message `seq`, and how many in the last 24 hours. Until the
-    transaction ends, no other counts them: the row of facts about the user, the first in the order of subjects, stands
-    for all."""
-    values = {**at, "subject": THE_USER, "seq": seq}
+    """How many facts the scope's agent has remembered of message `seq`, and how many in the last 24 hours."""
+    return await _counts(connection, "remembered", {**at, "seq": seq})
+
+
+async def count_forgettings(connection: AsyncConnection[Any], at: dict[str, Any], turn: int) -> tuple[int, int]:
+    """How often the scope's agent was asked to forget in a turn, and in the last 24 hours."""
+    return await _counts(connection, "forgettings", {**at, "turn": turn})
+
+
+async def _counts(
+    connection: AsyncConnection[Any], statement: LiteralString, values: dict[str, Any]
+) -> tuple[int, int]:
+    """The counts of a turn and of a day. Until the transaction ends, no other counts: the row of facts about the user,
+    the first in the order of subjects, stands for all."""
+    values = {**values, "subject": THE_USER}
     async with connection.pipeline():
         await connection.execute(SQL["make_fact_subject"], values)
         await connection.execute(SQL["hold_fact_subject"], values)
-        found = await connection.execute(SQL["remembered"], values)
+        found = await connection.execute(SQL[statement], values)
     of_turn, of_day = await found.fetchone() or (0, 0)
     return of_turn, of_day
 
@@ -151,7 +169,9 @@ async def remember(
 
 async def forget_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
     """Delete all facts that rest on this conversation alone, except those that were added by hand."""
-    await connection.execute(SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True, "history": True})
+    await connection.execute(
+        SQL["erase_facts"], {**at, **_bounds([(0, last)]), "confirmed": True, "keep": False, "history": True}
+    )
 
 
 def _bounds(taken: Sequence[tuple[int, int]]) -> dict[str, Any]:

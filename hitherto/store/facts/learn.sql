@@ -138,8 +138,44 @@ select (
 )
 from now;
 
+-- name: forgettings
+-- How often an agent was asked to forget in a turn, and in the last 24 hours.
+select (
+    select count(*) from hitherto.forgetting g
+    where g.tenant = %(tenant)s and g.conversation = %(ref)s and g.turn = %(turn)s
+), (
+    select count(*) from hitherto.forgetting g
+    where g.tenant = %(tenant)s and g.user_id = %(user)s and g.agent = %(agent)s
+      and g.at > hitherto.clock() - interval '24 hours'
+);
+
+-- name: note_forgetting
+-- An agent is asked to forget in a turn, which may be one that begins next.
+insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
+values (%(tenant)s, %(ref)s, %(turn)s, hitherto.clock(), %(user)s, %(agent)s);
+
+-- name: drop_forgettings
+-- Turns after this one were taken back; others get their numbers.
+delete from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s and turn > %(turn)s;
+
+-- name: replaced_facts
+-- The facts that one of the scope's own has replaced, with what these had replaced.
+with recursive gone (id) as (
+    select f.id from hitherto.fact f where f.tenant = %(tenant)s and f.superseded_by = %(id)s
+    union
+    select f.id from gone g
+    cross join lateral (
+        select f.id from hitherto.fact f where f.tenant = %(tenant)s and f.superseded_by = g.id offset 0
+    ) f
+)
+select f.id from gone g
+cross join lateral (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = g.id limit 1) f
+where f.user_id = %(user)s and f.agent = %(agent)s and f.state = 'superseded'
+order by f.id;
+
 -- name: forgotten
--- The messages from `first` to `last` of which an agent had remembered a fact that was deleted.
+-- The messages from `first` to `last` of which an agent had remembered a fact that was deleted, and those of turns in
+-- which it was asked to forget one.
 select distinct v.seq
 from hitherto.fact_evidence v
 cross join lateral (
@@ -147,7 +183,10 @@ cross join lateral (
     where f.tenant = %(tenant)s and f.id = v.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
 ) f
 where v.tenant = %(tenant)s and v.conversation = %(ref)s and v.seq between %(first)s and %(last)s and f.state = 'deleted'
-order by v.seq;
+union
+select m.seq from hitherto.message m
+where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between %(first)s and %(last)s and {forgetting}
+order by seq;
 
 -- name: repeat_fact
 -- A fact of the subject was said again, unless all these messages are its evidence already; it gets another category,
@@ -329,8 +368,8 @@ returning no;
 
 -- name: erase_facts
 -- Messages of these ranges are erased, retracted ones too. Of the facts that any of them says and no other live message
--- does, delete those that nobody confirmed (with `confirmed`: that were not added by hand), with their entries. The
--- others of these keep no earlier content that differs from the present one (unless `history` says so).
+-- does, delete those that nobody confirmed (with `confirmed`: that were not added by hand; with `keep`: none), with their
+-- entries. The others of these keep no earlier content that differs from the present one (unless `history` says so).
 with lost as materialized (
     select e.fact, e.seq
     from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
@@ -342,7 +381,7 @@ with lost as materialized (
     delete from hitherto.fact_evidence
     where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from lost))
 ), unstated as materialized (
-    select f.id, f.content, case when %(confirmed)s then not exists (
+    select f.id, f.content, not %(keep)s and case when %(confirmed)s then not exists (
                select 1 from hitherto.fact_event e
                where e.tenant = %(tenant)s and e.fact = f.id and e.action = 'added' offset 0)
            else not f.confirmed end as goes

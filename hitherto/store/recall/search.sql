@@ -157,7 +157,7 @@ select * from (
        and c.indexed_seq < c.next_seq and 1 = any(%(kinds)s)
        and m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
        and (m.expires_at is null or m.expires_at > statement_timestamp()) and m.text ~ '\S'
-       and (%(until)s::timestamptz is null or m.created_at <= %(until)s)
+       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting}
        and not exists (
            select 1 from hitherto.search_entry e
            where e.tenant = %(tenant)s and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
@@ -246,7 +246,7 @@ cross join lateral (
      where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
        and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
        and (m.expires_at is null or m.expires_at > statement_timestamp())
-       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) limit 1)
+       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting} limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), d.conversation_title,
             null, null, null, d.private

@@ -99,6 +99,20 @@ create index fact_evidence_in on hitherto.fact_evidence (tenant, conversation, s
 -- Not in the table's definition, for its place among the indexes.
 alter table hitherto.fact_evidence add primary key (tenant, fact, conversation, seq);
 
+create table hitherto.forgetting (
+    tenant       text        not null,
+    conversation bigint      not null,
+    turn         bigint      not null,
+    at           timestamptz not null,
+    user_id      text        not null,
+    agent        text        not null,
+    primary key (tenant, conversation, turn, at),
+    foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
+);
+comment on table hitherto.forgetting is
+    'Turns in which an agent was asked to forget a fact: no search finds and no digest reads what is said in them.';
+create index forgetting_of on hitherto.forgetting (tenant, user_id, agent, at);
+
 create table hitherto.fact_event (
     tenant     text        not null,
     fact       bigint      not null,

@@ -6,7 +6,7 @@ from alembic import op
 
 from hitherto.store import schema
 
-revision = "0113"
+revision = "0114"
 down_revision = None
 
 

@@ -1,0 +1,226 @@
+"""What an agent forgets at the user's wish is gone everywhere, for good."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+import hitherto
+from hitherto import Memory, assistant, tool_result, user
+from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
+from hitherto.core.prompt import Prompt
+from hitherto.errors import InvalidInput
+from hitherto.integrations.memory_tools import memory_tools
+from hitherto.providers.scripted import Scripted
+from hitherto.store.store import Store
+from tests.acceptance.family import Says, listener
+from tests.conftest import SCOPE
+from tests.databases import OpenStore
+from tests.integrations.planner import calls
+from tests.integrations.test_memory_tools import ran, sdk_tools
+from tests.memories import open_on
+from tests.postgres.test_erasure_bytes import tables
+from tests.times import time_of
+
+NAME = "Rex"
+FACT = "Has a dog called Rex."
+WISH = "Please forget that my dog is called Rex."
+ASKED = "What is the name of my dog?"
+
+TOLD = (
+    Says("My dog is called Rex.", "relationship", FACT),
+    Says("Rex has a cold.", "relationship", FACT, again=FACT),
+    Says("I live in Rome.", "other", "Lives in Rome."),
+    Says(WISH, "relationship", FACT),
+)
+
+DAYS = (
+    (user("My dog is called Rex.", at=datetime(2025, 3, 3, 9, tzinfo=UTC)), assistant("Rex, what a name!")),
+    (user("Rex has a cold. I live in Rome."), assistant("Get well soon."), user("Is it hot there?"), assistant("Yes.")),
+    (user("I row a boat."), assistant("On which lake?")),
+)
+
+
+def hears(prompt: Prompt) -> str:
+    """A model that takes down the facts in `TOLD`, and sums up what users say."""
+    answer = json.loads(listener(*TOLD)(prompt))
+    return json.dumps({name: value for name, value in answer.items() if name in prompt.schema["properties"]})
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with open_on(store, model=Scripted(then=hears), keep_contexts=9) as opened:
+        yield opened
+
+
+async def three_days(memory: Memory) -> int:
+    """Three chats, which end and are read for facts; the number of that on the dog."""
+    for day, said in enumerate(DAYS):
+        chat = memory.conversation(f"day {day}", scope=SCOPE)
+        await chat.append(*said)
+        await chat.finish()
+        await memory.wait_for_digests()
+    await memory.wait_for_index()
+    return next(fact.id for fact in await memory.facts(SCOPE).list() if fact.content == FACT)
+
+
+async def known(memory: Memory, name: str) -> dict[str, str]:
+    """All that a conversation is shown, or can find."""
+    chat, tools = memory.conversation(name, scope=SCOPE), memory_tools(memory, SCOPE, name)
+    context = await chat.context(user(ASKED), budget=8_000, cross_session=["latest", "always"])
+    return {
+        "context": json.dumps(context.request),
+        "profile": str([fact.content for fact in await memory.facts(SCOPE).list(state=None)]),
+        "tool": json.dumps(await tools.recall(ASKED)),
+        "search": repr((await memory.recall(f"{ASKED} {NAME}", scope=SCOPE, limit=50)).hits),
+        "digests": repr([await memory.conversation(f"day {day}", scope=SCOPE).digests() for day in range(3)]),
+    }
+
+
+async def test_what_three_days_have_told_is_forgotten_on_the_fourth(memory: Memory) -> None:
+    fact = await three_days(memory)
+    assert {name for name, shown in (await known(memory, "day 3")).items() if NAME in shown} == {
+        *("context", "profile", "tool", "search", "digests")
+    }
+    chat, tools = memory.conversation("day 3", scope=SCOPE), memory_tools(memory, SCOPE, "day 3")
+    async with chat.turn(WISH) as turn:
+        await turn.add(assistant(calls=[hitherto.Call(id="1", name="recall", arguments="{}")]))
+        await turn.add(tool_result("1", json.dumps(await tools.recall("dog"))))
+        gone = await tools.forget(fact)
+        assert NAME in str(turn.request), "the turn goes on"
+        await turn.add("I know no Rex any more.")
+    assert gone["forgotten"] == "1 fact and 3 messages"
+    await chat.append(user("Thanks."), assistant("Bye."))
+    assert NAME in str((await chat.context("And?", recall="off")).request), "its own conversation has the turn"
+    await chat.finish()
+    for indexed in (False, True):
+        if indexed:
+            await memory.wait_for_digests()
+            await memory.wait_for_index()
+        assert {name: shown for name, shown in (await known(memory, "day 4")).items() if NAME in shown} == {}
+    assert NAME not in repr(await chat.digests())
+    assert [fact.content for fact in await memory.facts(SCOPE).list()] == ["Lives in Rome."]
+    assert [one.message.text for one in await memory.conversation("day 1", scope=SCOPE).messages()] == [
+        *("", "Get well soon.", "Is it hot there?", "Yes.")
+    ]
+    with pytest.raises(InvalidInput, match=f"no fact {fact}"):
+        await tools.forget(fact)
+
+
+async def test_no_byte_of_it_is_left_beside_the_turn(memory: Memory, store: Store) -> None:
+    assert isinstance(store, OpenStore)
+    fact = await three_days(memory)
+    chat = memory.conversation("day 3", scope=SCOPE)
+    await chat.context(user(ASKED), budget=8_000)  # which is kept
+    await chat.append(user(WISH))
+    await memory_tools(memory, SCOPE, "day 3").forget(fact)
+    await memory.wait_for_digests()
+    await memory.wait_for_index()
+    await memory.wait_for_erasure()
+    left = {name: text for name, text in (await tables(store.owners_url)).items() if "rex" in text}
+    assert [*left] == ["message"]
+    assert left["message"].count("called rex") == 2, "its text and its payload"
+
+
+async def test_what_it_had_replaced_goes_too(store: Store) -> None:
+    async with open_on(store, fact_categories=("pet",), single_fact_categories=("pet",)) as memory:
+        facts, ids = memory.facts(SCOPE), list[int]()
+        for name in ("Bob", "Rex", "Max"):
+            chat = memory.conversation(name, scope=SCOPE)
+            await chat.append(user(f"My dog is called {name}."))
+            ids.append((await chat.remember(f"Has a dog called {name}.", category="pet")).id)
+            await chat.append(assistant("Noted."))
+        assert [fact.state for fact in await facts.list(state=None)] == ["superseded", "superseded", "current"]
+        told = await memory_tools(memory, SCOPE, "c").forget(ids[1])
+        assert told["forgotten"] == "2 facts and 2 messages"
+        assert [fact.content for fact in await facts.list(state=None)] == ["", "", "Has a dog called Max."]
+        found = (await memory.recall("dog called", scope=SCOPE, kinds=["message"])).hits
+        assert [hit.text for hit in found][:1] == ["My dog is called Max."]
+        assert not any(name in hit.text for hit in found for name in ("Bob", "Rex"))
+
+
+async def test_it_rests_on_more_messages_than_a_fact_names_and_one_that_is_to_come(
+    store: Store, memory: Memory
+) -> None:
+    chat, fact = memory.conversation("c", scope=SCOPE), 0
+    for _ in range(3):
+        for number in range(45):
+            await chat.append(user(f"My dog is called Rex, {number}."))
+            fact = (await chat.remember(FACT)).id
+            await chat.append(assistant("I see."))
+        await time_of(store).begin_another_day()
+    await memory.conversation("never", scope=SCOPE).remember(FACT)
+    await chat.append(user(WISH))
+    assert (await chat.remember(FACT)).id == fact
+    told = await memory_tools(memory, SCOPE, "c").forget(fact)
+    assert told["forgotten"] == "1 fact and 135 messages"
+    assert NAME in str((await chat.context(recall="off")).request), "what waits for its answer"
+    assert (await memory.recall(NAME, scope=SCOPE)).hits == ()
+
+
+async def test_of_others_nothing(memory: Memory) -> None:
+    await memory.configure_subject(tenant=SCOPE.tenant, subject="boat", members=[SCOPE.user, "ben"])
+    ben = replace(SCOPE, user="ben")
+    shared = await memory.facts(ben, subject="boat").add("The boat is blue.")
+    await memory.facts(ben).share(shared.id)
+    for scope in (SCOPE, replace(ben, agent="another"), replace(ben, tenant="other")):
+        with pytest.raises(InvalidInput, match="can be forgotten"):
+            await memory_tools(memory, scope, "c").forget(shared.id)
+    assert (await memory.facts(ben).get(shared.id)) is not None
+
+
+async def test_so_many_a_turn_and_a_day(memory: Memory, store: Store) -> None:
+    facts = memory.facts(SCOPE)
+    cats = [(await facts.add(f"Has cat {number}.")).id for number in range(MOST_OF_A_DAY + 2)]
+    tools = [memory_tools(memory, SCOPE, f"c{number}") for number in range(20)]
+    first = await asyncio.gather(*(tools[0].forget(cat) for cat in cats[:8]), return_exceptions=True)
+    errors = [one for one in first if isinstance(one, InvalidInput)]
+    assert len(errors) == 8 - MOST_OF_A_TURN
+    assert "forgotten in this turn already" in str(errors[0])
+    await memory.conversation("c0", scope=SCOPE).append(user("Forget them."), assistant("Done."), user("More."))
+    left = [fact.id for fact in await facts.list()]
+    for number, cat in enumerate(left[: MOST_OF_A_DAY - MOST_OF_A_TURN]):
+        await tools[number % 20].forget(cat)
+    with pytest.raises(InvalidInput, match="24 hours"):
+        await tools[19].forget(left[-1])
+    await time_of(store).begin_another_day()
+    await tools[19].forget(left[-1])
+
+
+async def test_a_turn_that_takes_the_place_of_the_wish_is_found(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    fact = await memory.facts(SCOPE).add(FACT)
+    await chat.append(user(WISH))
+    await chat.forget(fact.id)
+    await chat.append(assistant("Done."))
+    await chat.rewind(to=-1)
+    await chat.append(user("My boat is blue."), assistant("I see."))
+    hits = (await memory.recall("boat", scope=SCOPE)).hits
+    assert [hit.text for hit in hits][:1] == ["My boat is blue."]
+
+
+async def test_an_export_keeps_the_turn_from_being_found(memory: Memory) -> None:
+    fact = await memory.facts(SCOPE).add(FACT)
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user(WISH))
+    await chat.forget(fact.id)
+    await chat.append(assistant("Done."))
+    file = io.BytesIO()
+    await memory.export_to(file, tenant=SCOPE.tenant)
+    async with hitherto.open("memory:", embedder="none") as other:
+        await other.import_from(io.BytesIO(file.getvalue()))
+        await other.wait_for_index()
+        assert (await other.recall("dog Rex", scope=SCOPE)).hits == ()
+        assert len(await other.conversation("c", scope=SCOPE).messages()) == 2
+
+
+async def test_in_the_agents_sdk(memory: Memory) -> None:
+    fact = await memory.facts(SCOPE).add(FACT)
+    told = json.loads(await ran(sdk_tools(memory, SCOPE, "c"), calls("forget", "call_1", fact=fact.id)))
+    assert told["forgotten"] == "1 fact and 0 messages"
