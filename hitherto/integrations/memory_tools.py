@@ -112,11 +112,12 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
 
 
 class MemoryTools:
-    """The four tools for the agent of `scope` in one of its conversations. Results can be serialized as JSON."""
+    """The four tools for the agent of `scope` in one of its conversations; `remember` as for `Memory.conversation`.
+    Results can be serialized as JSON."""
 
-    def __init__(self, memory: Memory, scope: Scope, conversation_id: str) -> None:
-        self._memory = memory
-        self._chat = memory.conversation(conversation_id, scope=scope)
+    def __init__(self, memory: Memory, scope: Scope, conversation_id: str, *, remember: bool | None = None) -> None:
+        self._memory, self._remember = memory, remember
+        self._chat = memory.conversation(conversation_id, scope=scope, remember=remember)
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
@@ -155,7 +156,7 @@ class MemoryTools:
             asked(question, "question"),
             scope=self._chat.scope,
             limit=_HITS,
-            conversation=self._chat.id if await _private(self._chat) else None,
+            conversation=self._chat.id if await self._alone() else None,
             after=since,
             before=until,
         )
@@ -177,16 +178,21 @@ class MemoryTools:
         except InvalidScope as error:
             raise InvalidInput(f"{error}, as recall names it") from None
         elsewhere = chat.id != self._chat.id
-        hidden = elsewhere and (await _private(chat) or await _private(self._chat))
+        hidden = elsewhere and (await _private(chat) or await self._alone())
         text = "" if hidden else (await chat.expand((start, end, character or 0))).text
         if text and elsewhere:
             text = text.replace(LEAD, f"From the log of conversation {one_line(chat.id)}, by number. {RECORD_LEAD}", 1)
         return text or f"Of messages {start} to {end} there is nothing to show."
 
+    async def _alone(self) -> bool:
+        """Whether its conversation reads nothing of others, as it was said here, else as it is stored."""
+        return await _private(self._chat) if self._remember is None else not self._remember
 
-def memory_tools(memory: Memory, scope: Scope, conversation_id: str) -> MemoryTools:
-    """The tools of an agent in a conversation. Raises InvalidScope."""
-    return MemoryTools(memory, scope, conversation_id)
+
+def memory_tools(memory: Memory, scope: Scope, conversation_id: str, *, remember: bool | None = None) -> MemoryTools:
+    """The tools of an agent in a conversation. `remember` as for `Memory.conversation`: with False it is private, also
+    before anything of it is stored. Raises InvalidScope, InvalidInput."""
+    return MemoryTools(memory, scope, conversation_id, remember=remember)
 
 
 def _counted(number: int, what: str) -> str:

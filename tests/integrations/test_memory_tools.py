@@ -128,6 +128,23 @@ async def test_a_private_conversation_keeps_to_itself(talk: Memory) -> None:
         await private.remember("Likes violet.")
 
 
+async def test_a_private_conversation_keeps_to_itself_in_its_first_turn(talk: Memory) -> None:
+    tools = memory_tools(talk, SCOPE, "aside", remember=False)
+    async with talk.conversation("aside", scope=SCOPE, remember=False).turn("Which color has lamp 1?") as turn:
+        assert (await tools.recall("lamp"))["hits"] == []
+        assert "nothing to show" in await tools.expand(0, 0, conversation="pages")
+        with pytest.raises(InvalidInput, match="private"):
+            await tools.remember("Likes violet.")
+        in_sdk = sdk_tools(talk, SCOPE, "aside", remember=False)
+        assert json.loads(await ran(in_sdk, calls("recall", "call_1", question="lamp")))["hits"] == []
+        assert "private" in await ran(in_sdk, calls("remember", "call_1", text="Likes violet."))
+        await turn.add("I cannot tell.")
+    assert await talk.facts(SCOPE).list() == []
+    for make in (memory_tools, sdk_tools):
+        with pytest.raises(InvalidInput, match="remember is 'no'"):
+            make(talk, SCOPE, "aside", remember="no")  # pyright: ignore[reportArgumentType]
+
+
 async def test_recall_finds_other_conversations_facts_and_documents(talk: Memory) -> None:
     tools = memory_tools(talk, SCOPE, "new")
     await talk.conversation("new", scope=SCOPE).append(user("The lamp on my desk is broken."))
