@@ -39,7 +39,8 @@ Opened = Callable[..., AbstractAsyncContextManager[Memory]]
 
 @pytest.fixture
 def opened(store: Store) -> Opened:
-    """Opens memories with the first session in them, indexed."""
+    """Opens memories with the first session in them, indexed. Nothing but `cross_session` recalls from it, as in that
+    system. What stands beside a good match scores 0.7 too where a scope has four messages: the threshold is above."""
 
     @asynccontextmanager
     async def opening(**given: Any) -> AsyncGenerator[Memory]:
