@@ -26,6 +26,7 @@ from hitherto.core.policy.policy import policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.recall.days import named_days
 from hitherto.core.recall.filter import EntryKind, EntryKindName, SearchFilter
+from hitherto.core.recall.terms import question_ends
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.arguments import (
     checked_kinds,
@@ -253,6 +254,7 @@ class Memory:
         )
         if not isinstance(cast(object, question), str):
             raise InvalidInput(f"the question is {question!r}; give a text")
+        question = question_ends(question)
         most, at_least = checked_limit(limit), checked_share(min_score, "min_score", ends=True)
         asked = checked_time(at, "at") or datetime.now(UTC)
         if not asked.utcoffset() and named_days(question, asked.date()):

@@ -99,6 +99,12 @@ def analyzed(text: str, *, author: str | None = None, role: str | None = None, d
     return TermCounts(hashes=hashes[order], counts=capped[order], length=len(words))
 
 
+def question_ends(text: str, *, each: int = 20_000) -> str:
+    """Of a question with more than twice so many characters, its beginning and its end: what is asked stands in front
+    of pasted text, or behind it."""
+    return text if len(text) <= 2 * each else f"{text[:each]}\n{text[-each:]}"
+
+
 def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | None = None) -> QuestionTerms:
     """What to look up for a question, at most `most` words. Words that carry no meaning ("what", "the") are left out,
     unless all do, and so are greetings, and phrases that ask for what was said before (`TRIGGERS`), unless they are all

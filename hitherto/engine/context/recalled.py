@@ -16,7 +16,7 @@ from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
 from hitherto.core.policy.view import View
 from hitherto.core.recall.filter import UNLIKELY, EntryKind, SearchFilter
-from hitherto.core.recall.terms import question_terms
+from hitherto.core.recall.terms import question_ends, question_terms
 from hitherto.core.recall.trigger_phrases import triggered, without
 from hitherto.engine.arguments import MOST, checked_kinds, checked_limit, checked_share, checked_switch
 from hitherto.engine.context.recalled_texts import GroupReader, newest_summaries, recollection_of
@@ -39,9 +39,6 @@ _BEST = 5
 
 _AT_ONCE = 20
 """Hits whose groups are read at once: of many, not all may have room."""
-
-_ENDS = 20_000
-"""Characters at each end of a long question that are read."""
 
 _HITS, _TOKENS_A_HIT = 60, 40
 """At least so many hits, and one for so many tokens of the room, are recalled at most."""
@@ -220,11 +217,10 @@ def hits_within(tokens: int) -> int:
 
 
 def question_of(messages: Sequence[Message]) -> str:
-    """The text of the user messages, as the question to recall for; empty where there is none. Of a long text, its
-    beginning and its end: a question stands in front of pasted text, or behind it."""
+    """The text of the user messages, as the question to recall for, of a long one both ends; empty where there is
+    none."""
     said = [one.text for one in messages if one.role is Role.USER and one.kind is Kind.TEXT and one.text.strip()]
-    asked = "\n".join(said)
-    return asked if len(asked) <= 2 * _ENDS else f"{asked[:_ENDS]}\n{asked[-_ENDS:]}"
+    return question_ends("\n".join(said))
 
 
 async def load_searches(

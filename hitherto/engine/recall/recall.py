@@ -19,7 +19,7 @@ from hitherto.core.recall import rank
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.index import SearchData, Source
 from hitherto.core.recall.passages import CharRange
-from hitherto.core.recall.terms import QuestionTerms, question_terms
+from hitherto.core.recall.terms import QuestionTerms, question_ends, question_terms
 from hitherto.core.recall.vectors import Space, Vector
 from hitherto.core.scope import Scope
 from hitherto.engine.calls import CallContext, Calls, told
@@ -40,8 +40,8 @@ _WAITING = 500
 _WAITING_TEXT = 1_000_000
 """At most so many characters of them."""
 
-_LONGEST = 20_000
-"""Characters of a question that are read."""
+_EACH = 10_000
+"""Characters at each end of a question that are read."""
 
 _LAG = 0.1
 """The part of all that is searched that may be without vectors before `missing` names "vectors"."""
@@ -203,7 +203,7 @@ class Recaller:
     async def vector(self, question: str, scope: Scope) -> Vector | None:
         """The vector of a question in `space`; None where there is no space, for an empty question, and where the
         embedder is unavailable."""
-        space, asked = self._embedding.space, question[:_LONGEST].strip()
+        space, asked = self._embedding.space, question_ends(question, each=_EACH).strip()
         if space is None or not asked:
             return None
         async with self._calls.recorded(scope) as ledger:
@@ -214,7 +214,7 @@ class Recaller:
         filter of the same scope, but not one that names conversations or times where this one names none. Where the
         scope is large, this takes its `turn` first, which is to be held as long as the result: through the calls of the
         embedder and the reranker too, which have their own times."""
-        question = without_data(question)[:_LONGEST].strip()
+        question = question_ends(without_data(question_ends(question)), each=_EACH).strip()
         terms = question_terms(question, today=today)
         spaces = self._embedding.spaces if question else ()
         search_data = await self._search_data(criteria, terms, spaces, turn)

@@ -14,6 +14,7 @@ import pytest
 import hitherto
 from hitherto import Memory, Scope, assistant, user
 from hitherto.core.recall.filter import EntryKind
+from hitherto.engine import memory as verbs
 from hitherto.errors import InvalidInput, InvalidScope, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models import Embeddings
 from hitherto.providers.scripted import (
@@ -228,6 +229,15 @@ class TestBadInput:
         for name, question in ODD.items():
             assert len((await memory.recall(question, scope=SCOPE)).hits) <= 10, name
             assert len(await memory.conversation("c", scope=SCOPE).messages()) == 6, name
+
+    async def test_both_ends_of_a_long_question_are_read(self, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+        read, days = list[int](), verbs.named_days
+        monkeypatch.setattr(verbs, "named_days", lambda text, day: read.append(len(text)) or days(text, day))
+        async with opened(embedder="none") as memory:
+            await said(memory, *self.SAID, "the dog barks", "a trombone")
+            await memory.wait_for_index()
+            assert {*await found(memory, "dog " + "cat " * 1_000_000 + "trombone")} >= {"the dog barks", "a trombone"}
+        assert 0 < max(read) < 50_000
 
     async def test_every_script_is_found_by_its_words(self, opened: Opened) -> None:
         async with opened(embedder="none") as memory:
