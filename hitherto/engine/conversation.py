@@ -467,14 +467,16 @@ class Conversation:
     async def forget(self, fact: int) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
-        that these messages say stay, without them. Messages of other turns that quote it stay.
+        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
+        agents and tools have repeated of it: messages with a word of it, where three quarters of its words were said in
+        the turn up to there. Other facts that these messages say stay, without them. What users said of it that no fact
+        rests on stays.
 
         The running turn stays in this conversation, as it may not be answered yet: from now on no search finds, and no
         digest and no fact is made of, what is said in it. An agent forgets at most 5 facts a turn, and 50 of one user
         within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
         """
-        return await forget(self._handle, fact)
+        return await forget(self._handle, self._recaller, fact)
 
     async def digests(self, *, after: int | None = None, limit: int = 1_000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at

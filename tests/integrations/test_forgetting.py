@@ -113,6 +113,21 @@ async def test_what_three_days_have_told_is_forgotten_on_the_fourth(memory: Memo
         await tools.forget(fact)
 
 
+async def test_what_agents_have_repeated_goes_too(memory: Memory) -> None:
+    fact = await three_days(memory)
+    kept = assistant("Dogs like to be called by their names.")
+    for name in ("day 3", "day 4"):
+        chat, tools = memory.conversation(name, scope=SCOPE), memory_tools(memory, SCOPE, name)
+        await chat.append(user("And dogs?"), kept, user("What is my dog called?"))
+        await chat.append(assistant(calls=[hitherto.Call(id="1", name="recall", arguments="{}")]))
+        await chat.append(tool_result("1", json.dumps(await tools.recall("dog"))), assistant("Rex!"))
+    await chat.append(user(WISH))
+    told = await memory_tools(memory, SCOPE, "day 4").forget(fact)
+    assert told["forgotten"] == "1 fact and 7 messages"
+    assert {name: shown for name, shown in (await known(memory, "day 5")).items() if NAME in shown} == {}
+    assert len([1 for hit in (await memory.recall("dogs", scope=SCOPE)).hits if hit.text == kept.text]) == 2
+
+
 async def test_no_byte_of_it_is_left_beside_the_turn(memory: Memory, store: Store) -> None:
     assert isinstance(store, OpenStore)
     fact = await three_days(memory)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -11,19 +13,26 @@ from hitherto.core.facts.change import no_such_fact
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN, Fact, FactAction, FactState
 from hitherto.core.facts.queries import FactChange, ForgottenFact
 from hitherto.core.log.conversations import MessageRange
+from hitherto.core.log.message import Logged, Role
+from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import analyzed, question_terms
 from hitherto.engine.digests.fire import refire
 from hitherto.engine.facts.arguments import number_of
 from hitherto.engine.facts.remember import running_turn
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.erase import erase_messages
+from hitherto.engine.recall.recall import Recaller
 from hitherto.errors import InvalidFact, NotFound
 
 _ANSWERS = 50
-"""Messages after one that says a fact, up to the end of its turn, that are looked at for the fact's words."""
+"""Messages after one that says a fact, up to the end of its turn, that are looked at for the fact's words, and before
+one that may repeat it."""
+
+_REPEATED = 100
+"""Messages of the scope, those nearest to the fact, of which it is looked whether they repeat it."""
 
 
-async def forget(handle: Handle, fact: int) -> ForgottenFact:
+async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> ForgottenFact:
     """See `Conversation.forget`."""
     services, scope, number = handle.services, handle.scope, number_of(fact)
     await handle.head()  # erases what has expired
@@ -51,6 +60,8 @@ async def forget(handle: Handle, fact: int) -> ForgottenFact:
             if not (erased := await _erase_said(handle, known, begins)):
                 break
             messages += erased
+        if known is not None and recaller is not None:
+            messages += await _erase_repeated(handle, recaller, known, begins)
         with suppress(NotFound):  # deleted by somebody else meanwhile
             await services.store.facts.change(scope, one, FactChange(action=FactAction.DELETED))
             facts += 1
@@ -59,33 +70,69 @@ async def forget(handle: Handle, fact: int) -> ForgottenFact:
 
 
 async def _erase_said(handle: Handle, fact: Fact, begins: int) -> int:
-    """Erase the messages that are named as saying the fact, and what has its words in the rest of their turns; nothing
-    of the handle's own conversation from `begins` on. Returns how many messages that were."""
-    store, erased = handle.services.store, 0
+    """Erase the messages that are named as saying the fact, and what has its words in the rest of their turns. Returns
+    how many messages that were."""
+    erased = 0
     said = defaultdict[str, list[int]](list)
     for one in fact.evidence:
         said[one.conversation].append(one.seq)
     for conversation, seqs in said.items():
-        other = handle if conversation == handle.id else handle.beside(conversation)
-        head = await other.head()
-        end = min(head.next_seq, begins) if other is handle else head.next_seq
         gone = set[int]()
         for seq in seqs:
-            if seq < end:
-                reading = MessageRange(start=seq, stop=min(seq + _ANSWERS, end))
-                for logged in await store.messages(handle.scope, conversation, head.ref, reading):
-                    if logged.seq > seq and logged.message.opens_turn:
-                        break
-                    if logged.seq == seq or _names(logged.message.text, fact):
-                        gone.add(logged.seq)
-        if gone:
-            erased += await erase_messages(
-                store, handle.scope, conversation, gone, handle.services.canonical, keep_facts=True
-            )
-            await refire(other)
+            for logged in await _read(handle, conversation, seq, seq + _ANSWERS):
+                if logged.seq > seq and logged.message.opens_turn:
+                    break
+                if logged.seq == seq or _had(fact, [logged.message.text]):
+                    gone.add(logged.seq)
+        erased += await _erase(handle, conversation, gone, begins)
     return erased
 
 
-def _names(text: str, fact: Fact) -> bool:
-    """Whether a text has a word of the fact that tells something."""
-    return bool(np.isin(question_terms(fact.content).words, analyzed(text).hashes).any())
+async def _erase_repeated(handle: Handle, recaller: Recaller, fact: Fact, begins: int) -> int:
+    """Erase what agents and tools have said of the fact in other turns: messages with one of its words, where at least
+    three quarters of them were said in the turn up to there. Returns how many that were."""
+    criteria = SearchFilter(scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}))
+    found = await recaller.recall(fact.content, criteria, today=datetime.now(UTC).date(), limit=_REPEATED, rerank=False)
+    gone = defaultdict[str, set[int]](set)
+    for hit in found.hits:
+        if hit.role in (Role.USER, None) or hit.conversation is None or hit.start is None or not _had(fact, [hit.text]):
+            continue
+        turn = list[str]()
+        for logged in reversed(await _read(handle, hit.conversation, max(hit.start - _ANSWERS, 0), hit.start + 1)):
+            turn.append(logged.message.text)
+            if logged.message.opens_turn:
+                break
+        if _had(fact, turn) >= 3 / 4:
+            gone[hit.conversation].add(hit.start)
+    return sum([await _erase(handle, conversation, seqs, begins) for conversation, seqs in gone.items()])
+
+
+async def _read(handle: Handle, conversation: str, start: int, stop: int) -> Sequence[Logged]:
+    head = await _beside(handle, conversation).head()
+    reading = MessageRange(start=min(start, head.next_seq), stop=min(stop, head.next_seq))
+    return await handle.services.store.messages(handle.scope, conversation, head.ref, reading)
+
+
+async def _erase(handle: Handle, conversation: str, seqs: Collection[int], begins: int) -> int:
+    """Erase these messages of a conversation, of the handle's own only those before `begins`."""
+    other = _beside(handle, conversation)
+    gone = [seq for seq in seqs if other is not handle or seq < begins]
+    if not gone:
+        return 0
+    services = handle.services
+    erased = await erase_messages(services.store, handle.scope, conversation, gone, services.canonical, keep_facts=True)
+    await refire(other)
+    return erased
+
+
+def _beside(handle: Handle, conversation: str) -> Handle:
+    return handle if conversation == handle.id else handle.beside(conversation)
+
+
+def _had(fact: Fact, texts: Iterable[str]) -> float:
+    """The part of the fact's words that tell something which are in any of the texts."""
+    asked = question_terms(fact.content)
+    if not len(asked.words):
+        return 0.0
+    found = np.isin(asked.words, np.concatenate([analyzed(text).hashes for text in texts]))
+    return float(np.logical_or.reduceat(found, asked.begins).mean())
