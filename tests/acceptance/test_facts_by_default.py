@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from hitherto import Call, Conversation, Memory, Message, assistant, balanced, chunks, tool_result, user
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import FactsOnlyTask
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.prompt import Prompt
+from hitherto.engine.digests import worker
 from hitherto.errors import ModelUnavailable
 from hitherto.providers.extractive import Extractive
 from hitherto.providers.scripted import Gate, Scripted, items
@@ -23,6 +27,7 @@ from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered
 from tests.memories import open_on
+from tests.times import time_of
 
 SOON: dict[str, Any] = {"lease_timeout": 12, "rest_after": 0.05}
 """Settings with which a conversation rests at once, and a worker looks for it every other second."""
@@ -226,6 +231,33 @@ async def test_without_a_model_nothing_changes(store: Store) -> None:
         assert head.facts_due_at is None
         assert await chat.finish() is None
         assert await chat.digests() == []
+
+
+async def test_whoever_cannot_read_its_policy_leaves_it_to_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that cannot go on holds up no other that rests."""
+    model = Scripted(then=hears)
+    monkeypatch.setattr(worker, "_BATCH", 1)
+    async with open_on(store, model=model, worker=False, rest_after=0.01) as memory:
+        chat = await told(memory, *THREE, name="first")
+        await told(memory, user("I row."), name="second")
+        async with store.write(SCOPE, chat.id) as unit:
+            elsewhere = balanced().text.replace("FindFacts", "Elsewhere").replace("find_facts", "elsewhere")
+            await unit.commit(Changes(head=replace(unit.head, policy=elsewhere), background=True))
+    async with open_on(store, model=model, **SOON) as memory:
+        await until(lambda: known(memory))
+        assert await known(memory) == ["I row."]
+        head = await memory.conversation("first", scope=SCOPE).head()
+        assert head is not None
+        assert head.facts_due_at is not None
+        await memory.conversation("first", scope=SCOPE).configure(policy=balanced())  # as where it can be read
+        await time_of(store).pass_time(timedelta(minutes=15))
+
+        async def all_known() -> bool:
+            return len(await known(memory)) == 4
+
+        await until(all_known)
 
 
 async def test_at_rest_only_facts_are_found(store: Store) -> None:
