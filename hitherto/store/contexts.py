@@ -38,15 +38,17 @@ class ContextStore(Part):
     ) -> None:
         """Keep a context, for `lifetime` (None: without an end). The conversation need not be there, unless the context
         has messages of it. With `newest`, only that many of the conversation's stay: the oldest go. Nothing is kept if
-        the conversation, or a message that the context showed, was erased meanwhile."""
+        the conversation, or a message that the context showed, was erased meanwhile, or another conversation that it
+        took something from."""
         values = {
             **rows.scope_values(scope, conversation),
             "manifest": record.manifest,
             "instructions": record.instructions,
             "tools": record.tools,
-            "shown": "{" + ",".join(f"[{first},{last}]" for first, last in record.shown) + "}",
+            "shown": rows.multirange(record.shown),
             "agents": [agent for agent, _ in record.others],
             "names": [name for _, name in record.others],
+            "taken": [rows.multirange(taken) for taken in record.others.values()],
             "next_seq": record.next_seq,
             "incoming": list(record.incoming),
             "newest": newest,
@@ -61,6 +63,8 @@ class ContextStore(Part):
             async with connection.pipeline(), connection.transaction():
                 for text in texts:
                     await connection.execute(SQL["keep_context_text"], {"tenant": scope.tenant, "text": text})
+                if record.others:
+                    await connection.execute(SQL["hold_others"], values)
                 await connection.execute(statement, values)
                 if newest is not None:
                     await connection.execute(SQL["keep_newest_contexts"], values)

@@ -6,8 +6,31 @@ insert into hitherto.context_text (tenant, hash, text)
 values (%(tenant)s, sha256(convert_to(%(text)s, 'UTF8')), %(text)s)
 on conflict do nothing;
 
+-- name: hold_others
+-- Wait for who may be about to erase what a context took from other conversations.
+select o.ref from hitherto.conversation o
+where o.tenant = %(tenant)s and o.ref = any(array(
+    select o.ref from unnest(%(agents)s::text[], %(names)s::text[]) as n (agent, name)
+    join hitherto.conversation o on o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = n.agent and o.id = n.name))
+order by o.ref for share;
+
+-- part: others_erased
+-- Whether something that a context took from another conversation was erased, or all of that.
+exists (
+    select 1 from unnest(%(agents)s::text[], %(names)s::text[], %(taken)s::text[]) as n (agent, name, taken)
+    left join hitherto.conversation o on o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = n.agent and o.id = n.name
+    where o.ref is null or exists (
+        select 1 from json_array_elements(o.erased) e
+        where n.taken::int8multirange && int8range((e ->> 0)::bigint, (e ->> 1)::bigint, '[]')))
+
+-- part: incoming_erased
+-- Whether a message was appended to `c` and erased since the context was built: it may be the incoming one.
+exists (
+    select 1 from json_array_elements(c.erased) e
+    where cardinality(%(incoming)s::bytea[]) > 0 and (e ->> 1)::bigint >= %(next_seq)s)
+
 -- part: kept_context
--- The columns of a context, with the conversations that it took something from as far as they are there.
+-- The columns of a context, with the conversations that it took something from.
 insert into hitherto.context (tenant, user_id, agent, conversation, kept_until, manifest, instructions, tools, shown, incoming,
     others)
 select %(tenant)s, %(user)s, %(agent)s, %(conversation)s, hitherto.clock() + %(lifetime)s::interval, %(manifest)s,
@@ -17,20 +40,25 @@ select %(tenant)s, %(user)s, %(agent)s, %(conversation)s, hitherto.clock() + %(l
            join hitherto.conversation o on o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = n.agent and o.id = n.name)
 
 -- name: keep_context
--- A context of a conversation. Not if that, or what the context showed of it, was erased meanwhile: the lock waits for who
--- may be about to.
+-- A context of a conversation. Not if that, or what the context showed of it or took from others, was erased meanwhile: the
+-- lock waits for who may be about to.
 {kept_context}
 from hitherto.conversation c
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
   and c.next_seq >= %(next_seq)s and not exists (
     select 1 from json_array_elements(c.erased) e
     where %(shown)s::int8multirange && int8range((e ->> 0)::bigint, (e ->> 1)::bigint, '[]'))
+  and not {incoming_erased} and not {others_erased}
 for share
 returning id;
 
 -- name: keep_first_context
--- A context that showed nothing of its conversation, which need not be there.
+-- A context that showed nothing of its conversation, which need not be there. Likewise.
 {kept_context}
+where not {others_erased} and not exists (
+    select 1 from hitherto.conversation c
+    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
+      and {incoming_erased})
 returning id;
 
 -- name: keep_newest_contexts

@@ -178,6 +178,17 @@ class DigestStore(Part):
         found = await self._all(SQL["unread"], {"limit": max(limit, 0)})
         return [(Scope(tenant=tenant, user=user, agent=agent), name) for tenant, user, agent, name in found]
 
+    async def rest_longer(self, scope: Scope, conversation: str, *, wait: timedelta) -> None:
+        """Have a conversation that `rested` or `unread` gave go on in `wait`, so that it comes after others. One that
+        somebody holds stays as it is."""
+        values = {**rows.scope_values(scope, conversation), "wait": wait}
+
+        async def postpone(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(SQL["rest_longer"], values)
+
+        async with self._with_connection(postpone):
+            pass
+
     async def unsettled(self, jobs: Sequence[DigestJob]) -> list[DigestJob]:
         """Those of `jobs` that are due or claimed."""
         values = {"tenants": [one.tenant for one in jobs], "digests": [one.digest for one in jobs]}

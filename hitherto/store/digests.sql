@@ -207,6 +207,18 @@ select * from hitherto.rested_digests(%(limit)s, %(able)s);
 -- Conversations that rest and are to be read for facts, read from an index of such conversations alone.
 select * from hitherto.unread_conversations(%(limit)s);
 
+-- name: rest_longer
+-- Have a conversation that has rested go on later, unless its row is locked.
+with free as materialized (
+    select ref, hitherto.clock() as now from hitherto.conversation
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
+    for no key update skip locked
+)
+update hitherto.conversation c
+set resume_at = case when c.resume_at <= free.now then free.now + %(wait)s::interval else c.resume_at end,
+    facts_due_at = case when c.facts_due_at <= free.now then free.now + %(wait)s::interval else c.facts_due_at end
+from free where c.tenant = %(tenant)s and c.ref = free.ref;
+
 -- name: unsettled
 -- Which of some digests are due or claimed.
 select * from hitherto.unsettled_digests(%(tenants)s, %(digests)s);

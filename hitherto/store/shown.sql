@@ -82,6 +82,12 @@ cross join lateral (
     where m.tenant = %(tenant)s and m.conversation = e.conversation and m.seq = e.seq limit 1
 ) m
 
+-- part: time_of_fact
+-- When the newest message was said that says a fact; without one, when the fact was added.
+coalesce((
+    select max(e.said_at) from hitherto.fact_evidence e
+    where e.tenant = %(tenant)s and e.fact = f.id and not e.retracted), f.extracted_at)
+
 -- part: shown_facts
 -- Facts that may be shown: a person confirmed it, or a message says it whose time has not come. One that lost all its messages
 -- with their conversation stays too. (As subqueries of one row, so that no plan goes through all evidence.)

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from hitherto import Call, Conversation, Memory, Message, assistant, balanced, chunks, tool_result, user
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.digests.prompts import FactsOnlyTask
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.prompt import Prompt
+from hitherto.engine.digests import worker
 from hitherto.errors import ModelUnavailable
 from hitherto.providers.extractive import Extractive
 from hitherto.providers.scripted import Gate, Scripted, items
@@ -23,6 +27,7 @@ from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.conftest import SCOPE
 from tests.engine.metered import Metered
 from tests.memories import open_on
+from tests.times import time_of
 
 SOON: dict[str, Any] = {"lease_timeout": 12, "rest_after": 0.05}
 """Settings with which a conversation rests at once, and a worker looks for it every other second."""
@@ -228,6 +233,33 @@ async def test_without_a_model_nothing_changes(store: Store) -> None:
         assert await chat.digests() == []
 
 
+async def test_whoever_cannot_read_its_policy_leaves_it_to_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that cannot go on holds up no other that rests."""
+    model = Scripted(then=hears)
+    monkeypatch.setattr(worker, "_BATCH", 1)
+    async with open_on(store, model=model, worker=False, rest_after=0.01) as memory:
+        chat = await told(memory, *THREE, name="first")
+        await told(memory, user("I row."), name="second")
+        async with store.write(SCOPE, chat.id) as unit:
+            elsewhere = balanced().text.replace("FindFacts", "Elsewhere").replace("find_facts", "elsewhere")
+            await unit.commit(Changes(head=replace(unit.head, policy=elsewhere), background=True))
+    async with open_on(store, model=model, **SOON) as memory:
+        await until(lambda: known(memory))
+        assert await known(memory) == ["I row."]
+        head = await memory.conversation("first", scope=SCOPE).head()
+        assert head is not None
+        assert head.facts_due_at is not None
+        await memory.conversation("first", scope=SCOPE).configure(policy=balanced())  # as where it can be read
+        await time_of(store).pass_time(timedelta(minutes=15))
+
+        async def all_known() -> bool:
+            return len(await known(memory)) == 4
+
+        await until(all_known)
+
+
 async def test_at_rest_only_facts_are_found(store: Store) -> None:
     """No summary is made, and a question that nobody answered is read too."""
     model = Scripted(then=hears)
@@ -250,11 +282,63 @@ async def test_what_is_appended_under_another_policy_does_not_keep_it_from_resti
 
 
 async def test_a_failed_reading_is_tried_again(store: Store) -> None:
-    model = Scripted([ModelUnavailable("down"), "Sure!", "Sure!"], then=hears)
+    model = Scripted([ModelUnavailable("down")], then=hears)
     async with open_on(store, model=model, **{**ONE_TRY, "backoff": 0.05}, **SOON) as memory:
         chat = await told(memory, *THREE)
         await until(lambda: known(memory))
-        assert [one.status for one in await chat.digests()] == [Status.FAILED, Status.FAILED, Status.COMPLETED]
+        assert [one.status for one in await chat.digests()] == [Status.FAILED, Status.COMPLETED]
+
+
+async def test_answers_that_cannot_be_read_are_asked_for_in_a_second_reading(store: Store) -> None:
+    model = Scripted(["Sure!", "Sure!"], then=hears)
+    async with open_on(store, model=model, backoff=0.05, **SOON) as memory:
+        chat = await told(memory, *THREE)
+        await until(lambda: known(memory))
+        assert [(one.status, one.tries) for one in await chat.digests()] == [(Status.COMPLETED, 2)]
+
+
+async def test_after_that_the_messages_are_given_up(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """They are read no more, what comes after them is, and summaries are made meanwhile."""
+    model = Scripted(["Sure!"] * 4, then=hears)
+    async with open_on(store, model=model, backoff=0.05, **SOON) as memory:
+        chat = await told(memory, *THREE)
+
+        async def failed() -> bool:
+            return any(one.status is Status.FAILED for one in await chat.digests())
+
+        await until(failed)
+        (line,) = [one.getMessage() for one in caplog.records if "given up" in one.getMessage()]
+        assert line.startswith("Messages 0-5 of monday are given up, not read for facts: InvalidModelAnswer: ")
+        head = await chat.head()
+        assert head is not None
+        assert (head.failures, head.resume_at, head.facts_due_at) == (0, None, None)
+        await chat.append(user("I have two cats."), assistant("Oh."))
+        await chat.finish()
+        await memory.wait_for_digests()
+        rows = [(one.action, one.status, one.start) for one in await chat.digests()]
+        assert sorted(rows[1:]) == [
+            (DigestAction.FACTS, Status.COMPLETED, 6),
+            (DigestAction.SUMMARIZE, Status.COMPLETED, 0),
+        ]
+        assert await known(memory) == ["I have two cats."]
+    assert read(model) == [*range(6)] * 4 + [6, 7]
+
+
+async def test_a_model_that_knows_no_reading_makes_summaries(store: Store) -> None:
+    def summarizes(prompt: Prompt) -> str:
+        if isinstance(prompt.task, FactsOnlyTask):
+            raise KeyError("facts")
+        return says_each(prompt)
+
+    async with open_on(store, model=Scripted(then=summarizes), budget=100_000, backoff=600, **LATER) as memory:
+        chat = await told(memory, *THREE)
+        for number in range(3):
+            await chat.append(user(f"I have {number} cats. " + "word " * 2_000), assistant("Oh."))
+            await memory.wait_for_digests()
+        await chat.finish()
+        await memory.wait_for_digests()
+        rows = await chat.digests()
+        assert [one.status for one in rows if one.action is DigestAction.SUMMARIZE] == [Status.COMPLETED]
 
 
 async def test_ceilings_hold(store: Store) -> None:

@@ -65,7 +65,7 @@ async def with_a_context_and_a_run(store: Store) -> None:
     await write(store, "c", *dialogue(1))
     await store.index.take(space=None, lease=timedelta(minutes=1), limit=9)
     record = ContextRecord(
-        manifest="{}", instructions=None, tools=None, shown=((0, 1),), next_seq=2, incoming=(), others=()
+        manifest="{}", instructions=None, tools=None, shown=((0, 1),), next_seq=2, incoming=(), others={}
     )
     await store.contexts.keep(SCOPE, "c", record, newest=5, lifetime=None)
     await store.runs.begin(SCOPE, "c", strategy=None, injection=False)

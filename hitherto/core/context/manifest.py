@@ -194,8 +194,8 @@ class ContextRecord:
 
     `shown` are the messages of the conversation that the context showed, word for word or in a digest; the log had
     `next_seq` messages. `incoming` are the hashes of the content of the messages that were incoming (`content_hashes`):
-    their seqs are not known yet. `others` are the conversations of the user that something was taken from: agent and
-    name.
+    their seqs are not known yet. `others` are the conversations of the user that something was taken from, by agent and
+    name, each with the messages that were.
     """
 
     manifest: str
@@ -204,7 +204,7 @@ class ContextRecord:
     shown: Ranges
     next_seq: int
     incoming: tuple[bytes, ...]
-    others: tuple[tuple[str, str], ...]
+    others: Mapping[tuple[str, str], Ranges]
 
 
 def content_hashes(raw: str, text: str) -> list[bytes]:
@@ -218,9 +218,15 @@ def record_of(manifest: Manifest, incoming: Iterable[tuple[str, str]]) -> Contex
     request = manifest.request
     bare = manifest.model_copy(update={"request": request.model_copy(update={"instructions": None, "tools": []})})
     own = (manifest.agent, manifest.conversation)
-    names = [(one.agent or manifest.agent, one.conversation) for one in manifest.recalled if one.conversation]
+    taken: dict[tuple[str, str], Ranges] = {}
     if manifest.injected is not None:
-        names.append((manifest.agent, manifest.injected.conversation))
+        taken[manifest.agent, manifest.injected.conversation] = ()
+    for one in manifest.recalled:
+        if one.conversation:
+            name = (one.agent or manifest.agent, one.conversation)
+            taken.setdefault(name, ())
+            if one.kind == "message" and one.start is not None and one.end is not None:
+                taken[name] = joined((*taken[name], (one.start, one.end)))
     return ContextRecord(
         manifest=json.dumps(bare.to_json()),
         instructions=None if request.instructions is None else json.dumps(request.instructions),
@@ -228,7 +234,7 @@ def record_of(manifest: Manifest, incoming: Iterable[tuple[str, str]]) -> Contex
         shown=joined((span.start, span.end) for span in manifest.fates if span.fate is not Fate.DROPPED),
         next_seq=manifest.next_seq,
         incoming=tuple(one for raw, text in incoming for one in content_hashes(raw, text)),
-        others=tuple(sorted({name for name in names if name != own})),
+        others={name: taken[name] for name in sorted(taken) if name != own},
     )
 
 

@@ -37,10 +37,10 @@ class Source:
 
     It stands for the messages `start` to `end` of `conversation`; a fact, and a passage of a document that was not
     archived from one, has none of the three. `said_at` is when it was said: of a digest and an archived document, when
-    the last of its messages was; of a fact, when it was extracted or added. `subject` is what it, or its conversation,
-    is about. `author` is the name its speaker goes by, if one was given. Of a passage, `title`, `doc_type`, `namespace`
-    and `metadata` (JSON text) are those of its document; of a message or a digest, `title` is the one that its
-    conversation was given. `private`: its conversation is.
+    the last of its messages was; of a fact, when the newest message that says it was, else when it was added. `subject`
+    is what it, or its conversation, is about. `author` is the name its speaker goes by, if one was given. Of a passage,
+    `title`, `doc_type`, `namespace` and `metadata` (JSON text) are those of its document; of a message or a digest,
+    `title` is the one that its conversation was given. `private`: its conversation is.
     """
 
     kind: EntryKind

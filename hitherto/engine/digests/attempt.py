@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import DigestJob, DigestOutcome, DigestWork, NewDigest, Status
@@ -20,11 +20,18 @@ from hitherto.engine.daily_limit import CallPostponed
 from hitherto.engine.digests.fire import MOST_RESUMED, committed, fired
 from hitherto.engine.digests.frontiers_from_rows import sums_through
 from hitherto.engine.digests.make import DigestMaker
-from hitherto.engine.facts.learn import FoundFacts, merge_found, noted
+from hitherto.engine.facts.learn import FoundFacts, found_facts_of, merge_found, noted
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.erase import erase_expired
 from hitherto.engine.services import Services
-from hitherto.errors import Conflict, DatabaseUnavailable, HithertoError, ModelUnavailable, StoreError
+from hitherto.errors import (
+    Conflict,
+    DatabaseUnavailable,
+    HithertoError,
+    InvalidModelAnswer,
+    ModelUnavailable,
+    StoreError,
+)
 from hitherto.logs import logger
 
 if TYPE_CHECKING:
@@ -33,6 +40,9 @@ if TYPE_CHECKING:
 log = logger("hitherto.digest")
 
 _LONGEST_BACKOFF = timedelta(minutes=15)
+
+_MOST_READINGS = 2
+"""How often messages are read for facts, where what the model answers cannot be used, before they are given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,11 @@ class Attempt:
             span.set(put_off=isinstance(result, _PutOff), failed=cause is not None, cause=reason)
             return result
 
+    def _gives_up(self, result: Result) -> TypeGuard[_Ended]:
+        """Whether this is a reading for facts that failed by what the model answered, not because it was down."""
+        reads = self._work.digest.action is DigestAction.FACTS
+        return reads and isinstance(result, _Ended) and result.cause is FailureCause.UNUSABLE
+
     async def _made(self) -> Result:
         """What is to be written: the digest, its failure, or that it is put off."""
         work, digest = self._work, self._work.digest
@@ -116,6 +131,9 @@ class Attempt:
     def _after_failure(self, error: HithertoError | CallPostponed) -> Result:
         """The result of a failed try: the digest is put off, or this was the last try and it failed."""
         digest, settings = self._work.digest, self._services.settings
+        most = settings.digest_max_attempts
+        if isinstance(error, InvalidModelAnswer):
+            most = min(most, _MOST_READINGS if digest.action is DigestAction.FACTS else 1)
         match error:
             case CallPostponed():
                 # The daily limit was reached during the try. What was paid is lost, so the try counts.
@@ -123,19 +141,19 @@ class Attempt:
                 counted = paid or any(
                     call.cause in (FailureCause.BUSY, FailureCause.UNREACHABLE) for call in self._ledger
                 )
-                if counted and digest.tries >= settings.digest_max_attempts:
+                if counted and digest.tries >= most:
                     return _failed(
                         self._work, str(error), error.cause or FailureCause.REFUSED, self._services.model.name
                     )
                 # Never earlier than `seconds`: every digest that waits would ask again for nothing.
                 wait = timedelta(seconds=error.seconds * (jitter() + 0.25))
                 return _PutOff(wait, str(error), counted=counted, quiet=not counted)
-            case ModelUnavailable() if digest.tries < settings.digest_max_attempts:
+            case ModelUnavailable() if digest.tries < most:
                 wait = backoff(settings.backoff, digest.tries) * jitter()
                 return _PutOff(max(wait, timedelta(seconds=error.retry_after or 0)), _told(error))
             case DatabaseUnavailable():
                 return _PutOff(timedelta(0), _told(error), counted=False)
-            case StoreError() if digest.tries < settings.digest_max_attempts:
+            case StoreError() | InvalidModelAnswer() if digest.tries < most:
                 return _PutOff(backoff(settings.backoff, digest.tries) * jitter(), _told(error))
             case _:
                 return _failed(self._work, _told(error), cause_of(error), self._services.model.name)
@@ -222,17 +240,17 @@ class Attempt:
                 if result.error is not None:
                     say = log.debug if result.quiet else log.warning
                     say("Summarization put off for %s: %s", work.conversation, result.error, digest=work.digest.id)
-        elif await self._finish(result.outcome, result.found_facts):
+        elif await self._finish(result.outcome, result.found_facts, given_up=(given_up := self._gives_up(result))):
             seconds = time.monotonic() - self._began
             self._services.watch.digested(action=work.digest.action, cause=result.cause, seconds=seconds)
-            _report(work, result.outcome)
+            _report(work, result.outcome, given_up=given_up)
         else:
             await self._note()
 
-    async def _finish(self, outcome: DigestOutcome, found_facts: FoundFacts | None) -> bool:
+    async def _finish(self, outcome: DigestOutcome, found_facts: FoundFacts | None, *, given_up: bool = False) -> bool:
         """Write the outcome, its model calls and the learned facts, with the conversation locked, and fire the stages
-        that are due once a digest is completed. Returns whether the outcome is written; False if the claim no longer
-        holds."""
+        that are due once a digest is completed, or its messages are `given_up`, which then count as read for facts.
+        Returns whether the outcome is written; False if the claim no longer holds."""
         work, digest = self._work, self._work.digest
         async with self._store.write(work.scope, work.conversation, digest=digest.id) as unit:
             head = unit.head
@@ -251,6 +269,11 @@ class Attempt:
                     after = replace(after, extracted=noted(after, found_facts))
                 elif digest.action is DigestAction.FACTS:
                     raise Conflict(f"the facts of digest {digest.id} could not be merged; the log says why")
+                after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
+            elif given_up:
+                read = found_facts_of(work, head.subject, ())
+                running = tuple(one for one in head.running if one.id != digest.id)
+                after = replace(head, extracted=noted(head, read), running=running)
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             else:
                 rest = backoff(self._services.settings.backoff, max(head.failures, 1))
@@ -302,9 +325,12 @@ def _fields(work: DigestWork) -> dict[str, object]:
     }
 
 
-def _report(work: DigestWork, outcome: DigestOutcome) -> None:
+def _report(work: DigestWork, outcome: DigestOutcome, *, given_up: bool) -> None:
     digest, name, fields = work.digest, work.conversation, _fields(work)
-    if outcome.error is not None:
+    if given_up:
+        says = "Messages %s-%s of %s are given up, not read for facts: %s"
+        log.warning(says, digest.start, digest.end, name, outcome.error, **fields)
+    elif outcome.error is not None:
         log.warning("Summarization failed for %s: %s", name, outcome.error, **fields)
     else:
         took = outcome.generation_time_ms

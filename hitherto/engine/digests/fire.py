@@ -15,11 +15,11 @@ from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Kind, Logged
 from hitherto.core.log.probe import AnyProbe, ProbeAnswer, SpeakerAt, ToolIds, ToolTokens
 from hitherto.core.policy.plan import Firing, Plan, advanced, plan
-from hitherto.core.policy.policy import Policy, policy_json
+from hitherto.core.policy.policy import Policy, UnreadablePolicy, policy_json
 from hitherto.core.scope import Scope
 from hitherto.engine.handle import Handle
 from hitherto.engine.services import Services
-from hitherto.errors import StoreError
+from hitherto.errors import InvalidPolicy, StoreError
 from hitherto.logs import logger
 
 if TYPE_CHECKING:
@@ -187,11 +187,14 @@ async def resumed(services: Services, failed: FailedDigest) -> None:
 
 async def read_rested(services: Services, scope: Scope, conversation: str) -> None:
     """Have what is left of a conversation read for facts, if it rests: nothing was appended for the setting
-    `rest_after`."""
+    `rest_after`. Raises InvalidPolicy where this process cannot read its policy."""
     handle = Handle(services, scope, conversation)
     async with services.store.write(scope, conversation) as unit:
         head = unit.head
         if head.facts_due_at is None or head.clock < head.facts_due_at:
             return
-        head, fire = await fired(handle, handle.governing(head, None)[0], head, unit, rests=True)
+        policy, _ = handle.governing(head, None)
+        if isinstance(policy, UnreadablePolicy):
+            raise InvalidPolicy(f"its policy cannot be read here, which is left to other workers: {policy.why}")
+        head, fire = await fired(handle, policy, head, unit, rests=True)
         await committed(handle, unit, Changes(head=head, fire=fire, background=True))

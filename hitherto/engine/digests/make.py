@@ -233,7 +233,13 @@ class DigestMaker:
             count=self._services.canonical.count,
             facts=about[1],
         )
-        made = await self._made(making, work, size, ledger)
+        try:
+            made = await self._made(making, work, size, ledger)
+        except (HithertoError, CallPostponed):
+            raise
+        except Exception as error:  # a user-supplied model may not know this task
+            log.exception("The model failed unexpectedly on the reading %s", work.digest.id)
+            raise InvalidModelAnswer(told(error)) from None
         return DigestResult(outcome, found_facts_of(work, about[0], made.facts or ()))
 
     async def _made(self, making: Digesting, work: DigestWork, size: int, ledger: list[ModelCall]) -> DigestContent:

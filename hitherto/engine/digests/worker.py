@@ -6,11 +6,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
-from hitherto.core.digests.digest import Claim, DigestJob, DigestWork, FailedDigest
+from hitherto.core.digests.digest import Claim, DigestJob, DigestWork
+from hitherto.core.scope import Scope
 from hitherto.engine.calls import Calls
 from hitherto.engine.digests.attempt import Attempt, jitter
 from hitherto.engine.digests.fire import read_rested, resumed
@@ -35,6 +39,9 @@ _FRESH = 1.0
 
 _FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
 """Seconds; sweeps come more often where `lease_timeout` is short."""
+
+_REST_LONGER = timedelta(minutes=10)
+"""How long a conversation rests that could not go on."""
 
 
 @dataclass(slots=True)
@@ -247,7 +254,7 @@ class Worker:
                 self._services.queue.workers = max(load.workers, 1)
                 if self._services.queue.has_turn():
                     for failed in await self._store.rested(able=self._services.able):
-                        await self._resume(failed)
+                        await self._go_on(resumed(self._services, failed), failed.scope, failed.conversation)
                     if await self._read_rested():
                         pause = _SOONEST
                 await self._store.show_worker(self._id)
@@ -259,14 +266,18 @@ class Worker:
             except Exception:  # the edge of a worker: the next sweep may do better
                 log.exception("Looking for conversations that have rested failed")
 
-    async def _resume(self, failed: FailedDigest) -> None:
-        """Go on with a conversation after a failure. One that is held or unreadable must not hold up the others."""
+    async def _go_on(self, going: Coroutine[Any, Any, None], scope: Scope, conversation: str) -> None:
+        """Go on with a conversation that has rested. One that cannot must not hold up the others, now or next time."""
         try:
-            await resumed(self._services, failed)
+            return await going
         except (DatabaseReadOnly, DatabaseUnavailable):
             raise
         except HithertoError as error:
-            log.warning("%s could not go on after a failed digest: %s", failed.conversation, error)
+            log.warning("%s could not go on after a rest, which is tried again later: %s", conversation, error)
+        except Exception:  # the edge of a worker
+            log.exception("%s could not go on after a rest, which is tried again later", conversation)
+        await self._store.rest_longer(scope, conversation, wait=_REST_LONGER)
+        return None
 
     async def _read_rested(self) -> bool:
         """Begin to read conversations that rest for facts; returns whether there may be more of them."""
@@ -274,12 +285,7 @@ class Worker:
             return False
         found = await self._store.unread(limit=_BATCH)
         for scope, conversation in found:
-            try:
-                await read_rested(self._services, scope, conversation)
-            except (DatabaseReadOnly, DatabaseUnavailable):
-                raise
-            except HithertoError as error:
-                log.warning("%s could not be read for facts: %s", conversation, error)
+            await self._go_on(read_rested(self._services, scope, conversation), scope, conversation)
         return len(found) == _BATCH
 
     async def _forget(self) -> None:

@@ -79,7 +79,8 @@ order by f.id;
 
 -- name: known
 -- What a context may show, as two rows of columns: the scope's own facts about a subject, with that subject; and the
--- newest `most_shared` that other members share with the user. (Columns are read in a fraction of the time that rows
+-- newest `most_shared` that other members share with the user. Of the last ten digests that began, the last that ended says
+-- which facts are taken. (Columns are read in a fraction of the time that rows
 -- take. Each part is read in the order of an index; `offset 0` keeps that order for the columns.)
 with about as materialized (
     select coalesce((
@@ -87,9 +88,11 @@ with about as materialized (
         where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
     ), %(subject)s) as subject, coalesce((
         select greatest(c.created_at, (
-            select d.completed_at from hitherto.digest d
-            where d.tenant = %(tenant)s and d.conversation = c.ref and d.status = 'completed' and d.action <> 'facts'
-            order by d.id desc limit 1))
+            select max(d.completed_at) from (
+                select d.completed_at from hitherto.digest d
+                where d.tenant = %(tenant)s and d.conversation = c.ref and d.status = 'completed' and d.action <> 'facts'
+                order by d.id desc limit 10
+            ) d))
         from hitherto.conversation c
         where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
     ), 'infinity') as taken

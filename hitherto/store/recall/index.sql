@@ -105,7 +105,7 @@ order by d.id, p.no;
 
 -- name: index_facts
 -- The next facts without an entry, with the version of each.
-select f.version, 4, f.id, 0, f.content, f.extracted_at, ({offset_of_fact}), null, null, null, null, f.agent, f.subject
+select f.version, 4, f.id, 0, f.content, {time_of_fact}, ({offset_of_fact}), null, null, null, null, f.agent, f.subject
 from hitherto.search_scope s
 cross join lateral (
     select * from hitherto.fact f

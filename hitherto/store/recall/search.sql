@@ -185,7 +185,7 @@ select * from (
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
        and not d.indexed and 3 = any(%(kinds)s) and {until})
     union all
-    (select null, 4, f.id, 0, left(f.content, %(text)s), f.extracted_at, ({offset_of_fact}), null, null, null, null, f.agent, f.subject, null,
+    (select null, 4, f.id, 0, left(f.content, %(text)s), {time_of_fact}, ({offset_of_fact}), null, null, null, null, f.agent, f.subject, null,
             null, null, null, false
      from ({shown_facts}) f
      where hitherto.within(f.user_id, f.agent, %(user)s, %(agent)s, %(all_agents)s)

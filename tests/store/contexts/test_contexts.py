@@ -6,6 +6,9 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
+from hitherto.core.changes import Changes
 from hitherto.core.context.manifest import FactsShown, Injected, Manifest, RecalledEntry, SavedRequest, record_of
 from hitherto.core.policy.span import Fate, Reason, Span
 from hitherto.core.scope import Scope
@@ -90,6 +93,7 @@ class TestContext:
     async def test_a_context_comes_back_as_it_was(self, store: Store) -> None:
         """Also of a conversation that is not there, and with text that no column has."""
         await write(store, "c", *dialogue(5))
+        await write(store, "d", *dialogue(1))
         made = [
             manifest(instructions="Be brief. \x00 \ud800", incoming=2, injected="d"),
             manifest("c", dropped(0, 3), shown(4, 9), rev=2, takes=("d", "c")),
@@ -105,7 +109,7 @@ class TestContext:
         assert await store.contexts.kept(SCOPE, "c", limit=1) == found[:1]
         assert await store.contexts.kept(SCOPE, "c", before=found[0].id, limit=9) == found[1:]
         assert await revs(store, scope=OTHER_USER) == []
-        assert await store.head(SCOPE, "other") is None
+        assert await store.head(SCOPE, "other") is None, "it need not be there"
 
     async def test_only_the_newest_of_a_conversation_stay(self, store: Store) -> None:
         await keep(store, manifest("other", rev=7))
@@ -145,9 +149,43 @@ class TestContext:
         await keep(store, manifest("c", shown(0, 3)))
         assert await revs(store) == []
 
+    async def test_nor_what_was_taken_from_another_conversation(self, store: Store) -> None:
+        for name in ("c", "d", "gone"):
+            await write(store, name, *dialogue(2))
+        await write(store, "c", erase=((0, 0),))
+        async with store.write(SCOPE, "gone") as unit:
+            await unit.delete()
+        await keep(store, manifest("d", shown(0, 3), rev=1, takes=("c",)))
+        await keep(store, manifest("d", shown(0, 3), rev=2, takes=("gone",)))
+        await keep(store, manifest("d", shown(0, 3), rev=3, injected="gone"))
+        assert await revs(store, "d") == []
+        await keep(store, manifest("d", shown(0, 3), rev=4, injected="c"))
+        assert await revs(store, "d") == [4]
+
+    @pytest.mark.parametrize("takes", ["c", "d"])
+    async def test_whoever_is_about_to_erase_is_waited_for(self, store: Store, takes: str) -> None:
+        for name in ("c", "d"):
+            await write(store, name, *dialogue(2))
+        found = manifest("d", shown(0, 3), takes=() if takes == "d" else (takes,))
+        async with store.write(SCOPE, takes) as unit:
+            keeping = asyncio.create_task(keep(store, found))
+            await asyncio.sleep(0.1)
+            await unit.commit(Changes(head=replace(unit.head, erased=((0, 0),)), erase=((0, 0),)))
+        await keeping
+        assert await revs(store, "d") == []
+
+    async def test_nor_what_was_appended_and_erased_since(self, store: Store) -> None:
+        await write(store, "c", *dialogue(2))
+        await write(store, "c", erase=((2, 2),))
+        await keep(store, manifest("c", shown(0, 1), incoming=1))
+        await keep(store, manifest("c", incoming=1, rev=2))
+        await keep(store, manifest("c", shown(0, 1), dropped(2, 3), incoming=1, rev=3))
+        assert await revs(store) == [3]
+
     async def test_those_that_showed_an_erased_message_go(self, store: Store) -> None:
         await write(store, "c", *dialogue(5))
         await write(store, "d", *dialogue(1))
+        await write(store, "e", *dialogue(1))
         await keep(store, manifest("c", dropped(0, 3), shown(4, 9), rev=1))
         await keep(store, manifest("c", shown(0, 9), rev=2))
         await keep(store, manifest("c", shown(0, 1), rev=3, incoming=2), said="answer 1")

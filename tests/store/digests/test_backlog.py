@@ -109,6 +109,28 @@ class TestBacklog:
         assert past is not None
         assert past.facts_due_at is None
 
+    async def test_those_that_cannot_go_on_go_behind_the_others(self, store: Store) -> None:
+        await write(store, "a", *dialogue(1))
+        now = (await head_of(store, "a")).now
+        for name, ago in (("a", 2 * HOUR), ("b", HOUR)):
+            digest = await begun(store, name)
+            failed = ending("failed", digest)
+            await write(store, name, outcomes=[failed], failures=2, resume_at=now - ago, facts_due_at=now - ago)
+        await store.rest_longer(SCOPE, "a", wait=HOUR)
+        assert await store.unread() == [(SCOPE, "b")]
+        assert [one.conversation for one in await store.rested()] == ["b"]
+        head = await head_of(store, "a")
+        assert head.facts_due_at is not None
+        assert head.facts_due_at > now
+        assert head.facts_due_at == head.resume_at
+        await write(store, "a", resume_at=None, facts_due_at=now + 3 * HOUR)
+        await store.rest_longer(SCOPE, "a", wait=HOUR)
+        head = await head_of(store, "a")
+        assert (head.resume_at, head.facts_due_at) == (None, now + 3 * HOUR), "it is not due"
+        async with store.write(SCOPE, "b"):
+            await store.rest_longer(SCOPE, "b", wait=HOUR)
+        assert await store.unread() == [(SCOPE, "b")], "nobody waits for whom it is held by"
+
     async def test_unsettled_are_those_that_are_due_or_claimed(self, store: Store) -> None:
         jobs = {name: await job_of(store, name) for name in ("due", "held", "dead", "off", "later", "ended", "gone")}
         theirs = await job_of(store, "theirs", scope=ELSEWHERE)

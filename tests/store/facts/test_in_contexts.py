@@ -18,6 +18,7 @@ from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.terms import analyzed
 from hitherto.core.scope import THE_USER
 from hitherto.store.store import Store
+from tests.store.digests.samples import begun
 from tests.store.digests.stage_samples import take_back
 from tests.store.facts.samples import (
     ADA,
@@ -40,7 +41,7 @@ from tests.store.facts.samples import (
     shared_by,
 )
 from tests.store.recall.samples import OTHER_SPACE, SPACE, indexed, vector_of
-from tests.store.samples import SCOPE, dialogue, timeless, user, write
+from tests.store.samples import OTHER_STAGE, SCOPE, dialogue, digested, ending, timeless, user, write
 
 TEXTS = ("She likes tea, tea and coffee.", "她喜歡茶。", "!", "Zoë’s café")
 
@@ -116,6 +117,17 @@ class TestKnownFact:
         assert shapes(told) == {4}
         assert len(told.terms) == len(told.counts) == told.sizes.sum()
         assert (told.codes, told.coded) == (None, None)
+
+    async def test_those_up_to_the_last_digest_are_taken(self, store: Store) -> None:
+        """The last to end, whatever began after it."""
+        asked = KnownFactsQuery(subject=THE_USER)
+        first = await begun(store, "c")
+        await digested(store, "c", 0, 3, stage=OTHER_STAGE)
+        (sings,) = await learned(store, "Sings.", name="d")
+        _, before, _ = await store.head_and_known(SCOPE, "c", asked)
+        await write(store, "c", outcomes=[ending("completed", first)])
+        _, after, _ = await store.head_and_known(SCOPE, "c", asked)
+        assert (before.taken, after.taken) == (0, sings)
 
     async def test_a_fact_without_words_is_known_too(self, store: Store) -> None:
         made = await learned(store, "…", "Swims.", "?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from tests.store.facts.samples import (
     BEN,
     CONFIRM,
     DELETE,
+    EVERYTHING,
     MUM,
     edit,
     fact_of,
@@ -105,7 +106,7 @@ class TestSearchFact:
             origin=fact,
             place=0,
             text="green tea",
-            said_at=kept.extracted_at,
+            said_at=kept.evidence[0].said_at,
             agent=SCOPE.agent,
             subject=MUM.id,
         )
@@ -116,6 +117,20 @@ class TestSearchFact:
         assert one.source == source
         assert one.passages[0].vector is not None
         assert np.allclose(one.passages[0].vector, vector_of("green tea"), atol=0.001)
+
+    @waits
+    async def test_its_time_is_that_of_the_newest_message_that_says_it(self, store: Store, waits: bool) -> None:
+        long_ago = [datetime(2020, month, 1, tzinfo=UTC) for month in (6, 5)]
+        await write(store, "c", *(replace(user("Green tea!"), said_at=at) for at in long_ago))
+        await learn(store, "c", new("green tea", 0, 1))
+        await store.facts.add(SCOPE, THE_USER, new("black tea"))
+        if not waits:
+            await indexed(store, space=SPACE)
+        found = await search_data(store, FACTS)
+        sources = found.waiting if waits else [one.source for one in await candidates(store, FACTS)]
+        times = {one.text: one.said_at for one in sources}
+        added = next(one for one in await store.facts.facts(SCOPE, EVERYTHING) if one.content == "black tea")
+        assert times == {"green tea": long_ago[0], "black tea": added.extracted_at}
 
     async def test_a_fact_has_its_columns(self, store: Store) -> None:
         (fact,) = await learned(store, "tea and tea")
@@ -128,7 +143,7 @@ class TestSearchFact:
         assert block.places is not None
         assert block.times is not None
         assert (block.origins[at], block.places[at], block.lengths[at]) == (fact, 0, 3)
-        assert abs(block.times[at] - (await fact_of(store, fact)).extracted_at.timestamp()) < 0.001
+        assert abs(block.times[at] - (await fact_of(store, fact)).evidence[0].said_at.timestamp()) < 0.001
         assert having(told, "tea")[key] == 2
         assert (told.entries, told.embedded) == (2, 2)
 
@@ -174,7 +189,7 @@ class TestSearchFact:
 
     async def test_facts_and_the_other_filters(self, store: Store) -> None:
         (fact,) = await learned(store, "tea")
-        at = (await fact_of(store, fact)).extracted_at
+        at = (await fact_of(store, fact)).evidence[0].said_at
         await indexed(store)
         keys = keys_of(await search_data(store))
         for criteria, there in (
