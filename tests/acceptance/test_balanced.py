@@ -28,6 +28,8 @@ from tests.memories import open_on
 FILLER = "Nothing of note happened on that day, and nothing else was said about it by anybody. "
 FUNCTION = "```python\ndef invoice_total(items):\n    return sum(item.price * item.count for item in items)\n```"
 
+READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
+
 
 def days(count: int, first: int = 0) -> list[Message]:
     """Rounds of about 50 tokens."""
@@ -163,6 +165,28 @@ async def test_within_a_loop_what_is_recalled_stands_still(store: Store) -> None
         pairs = [*itertools.pairwise(seen)]
         assert [one for one, after in pairs if one[0] == after[0] and one != after] == []
         assert sum(one == after for one, after in pairs) > 12
+
+
+@pytest.mark.parametrize("tools", [(), (READ,)])
+async def test_the_first_results_of_a_conversation_take_nothing_of_what_is_recalled(
+    store: Store, tools: tuple[Any, ...]
+) -> None:
+    """From the first request on that has tools, or results of any, while all fits."""
+    async with open_on(store, budget=2_000) as memory:
+        lines = [f"The ferry of line {number} is kept in the harbor of {number}. {FILLER}" for number in range(60)]
+        await filled(memory, *days(60), *map(user, lines), name="other")
+        chat = memory.conversation("c", scope=SCOPE)
+        incoming = user("Look up in which harbor the ferry of line 7 is kept.")
+        blocks: list[str] = []
+        for number in range(8):
+            context = await context_of(chat, incoming, tools=tools)
+            blocks += [str(one["content"]) for one in context.messages if str(one["content"]).startswith(LEAD)]
+            call, result = step(number)
+            await chat.append(incoming, call)
+            await memory.wait_for_index()
+            incoming = result
+        assert len(blocks) == 8
+        assert len({*blocks[0 if tools else 1 :]}) == 1
 
 
 @pytest.mark.parametrize("rounds_between", [0, 40])
