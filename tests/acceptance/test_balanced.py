@@ -17,7 +17,7 @@ from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.digest import Needs, Status
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.providers.extractive import Extractive
-from hitherto.providers.scripted import Scripted, ScriptedEmbedder
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder, ScriptedReranker
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, fates, made, says_each
 from tests.acceptance.receipts import check
@@ -139,6 +139,20 @@ async def test_from_other_conversations_too_unless_told_otherwise(store: Store) 
         there = await context_of(chat, asked)
         assert "other" in {one.conversation for one in there.manifest.recalled}
         assert (await context_of(chat, asked, recall=False)).manifest.recalled == []
+
+
+@pytest.mark.parametrize("rounds", [0, 60])
+async def test_the_reranker_is_called_once(store: Store, rounds: int) -> None:
+    """In a new conversation for what is elsewhere, and for what is its own where that is cut."""
+    reranker = ScriptedReranker()
+    async with open_on(store, budget=1_000, reranker=reranker) as memory:
+        keys = [f"The boathouse key number {number} hangs behind the kayak." for number in range(10)]
+        await filled(memory, *map(user, keys), name="other")
+        chat = await filled(memory, *days(rounds)) if rounds else memory.conversation("c", scope=SCOPE)
+        context = await context_of(chat, "Where does the boathouse key number 7 hang?")
+        assert "other" in {one.conversation for one in context.manifest.recalled}
+        assert len(reranker.calls) == 1
+        assert any("Day 7." in text for text in reranker.calls[0][1]) is bool(rounds)
 
 
 def step(number: int) -> tuple[Message, Message]:

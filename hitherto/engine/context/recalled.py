@@ -307,7 +307,8 @@ async def found(
                 least = max(UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
                 share = handle.services.settings.recall_others_share
                 fewer = replace(query, limit=int(share * query.limit), min_score=least)
-                others = await find(fewer, loaded, elsewhere) if fewer.limit else ()
+                # In the search's order: each call of a reranker takes its time and its price.
+                others = await find(fewer, loaded, elsewhere, rerank=False) if fewer.limit else ()
                 before = len(chosen.pieces)
                 await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
                 left = query.limit - (len(chosen.pieces) - before)
