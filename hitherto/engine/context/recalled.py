@@ -342,7 +342,7 @@ class _Chosen:
         """Choose from the hits of a query, the best first, in at most `room` tokens. What fits is shown whole. What
         does not is cut to its passages: at once, if it is one of the few best or larger than all the room there was,
         else at the end, so that smaller messages that follow it are shown whole. A group takes the place of its message
-        that was shown."""
+        that was shown. What sums up a message that is shown says the same again, and is not shown."""
         least = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
         held_back = least if room is None else max(self.room - room, 0)
         whole, most = self.room - held_back, len(self.pieces) + query.limit
@@ -353,7 +353,7 @@ class _Chosen:
             if at % _AT_ONCE == 0:
                 await seen.read_around(hits[at : at + _AT_ONCE])
             one = await seen.piece(hit, query)
-            if one is None:
+            if one is None or any(one.sums_up(shown) for shown in self.pieces):
                 continue
             left = self.room - held_back - self._above(one)
             takes = one.takes(whole, self.count)
