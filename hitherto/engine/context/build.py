@@ -113,10 +113,10 @@ class ContextBuilder:
         else:
             crossing = self.handle.crossing(head, asked, defaults)
             options = recall or recall_options_of(crossing.recall or ("scope" if used.recall else "off")) or None
-            alone = self.handle.private(head)
-            if options is not None and (alone or not (others or options.all_agents)):
+            own_only = self.handle.private(head)
+            if options is not None and (own_only or not (others or options.all_agents)):
                 options = replace(options, other_conversations=False)
-            wanted = _Wanted(options, crossing, used, alone, until)
+            wanted = _Wanted(options, crossing, used, own_only, until)
             request, made, pieces = await self._with_recall(request, fitting, wanted, missing)
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, pieces.pieces, request, own=mine, left_out=pieces.left_out)
@@ -148,10 +148,10 @@ class ContextBuilder:
             share = None if wanted.options is None else wanted.options.share
             request = replace(request, recall_tokens=self._set_aside(request, fitting, share))
         made = await fitted(request, fitting)
-        own = not all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates)
-        if not own and wanted.options is not None and not wanted.options.other_conversations:
+        own_cut = not all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates)
+        if not own_cut and wanted.options is not None and not wanted.options.other_conversations:
             wanted = replace(wanted, options=None)  # all is shown: there is nothing to find, and no embedder to load
-        wanted = replace(wanted, own=own)
+        wanted = replace(wanted, own_cut=own_cut)
         question = self._question(request, gathered, made)
         queries = self._queries(gathered, question, today, wanted, request.budget)
         if not queries:
@@ -199,9 +199,9 @@ class ContextBuilder:
             question,
             today=today,
             asked=wanted.options,
-            alone=wanted.alone,
+            own_only=wanted.own_only,
             until=wanted.until,
-            own=wanted.own,
+            own_cut=wanted.own_cut,
             limit=wanted.limit(budget),
             crossing=wanted.crossing,
             subject=self.handle.about(gathered.head) or None,
@@ -317,13 +317,13 @@ class _Wanted:
     options: RecallOptions | None
     crossing: CrossSession
     policy: Policy
-    alone: bool
+    own_only: bool
     """Whether it may be recalled from the conversation itself only."""
 
     until: datetime | None
     """Nothing that came later is recalled."""
 
-    own: bool = True
+    own_cut: bool = True
     """Whether some of the conversation itself is not shown."""
 
     def limit(self, budget: int) -> int:

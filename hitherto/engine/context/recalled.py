@@ -121,8 +121,9 @@ def recall_options_of(value: object) -> RecallOptions | Literal[False] | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """One search that a context makes, and the reason for it. `newest`: the question tells nothing but that it asks for
-    what was said before ("What did we discuss last time?"); it gets the newest summaries. `apart`: what is elsewhere is
-    shown only where it is likely to bear on the question. `own`: not all of the conversation itself is shown."""
+    what was said before ("What did we discuss last time?"); it gets the newest summaries. `others_if_likely`: what is
+    elsewhere is shown only where it is likely to bear on the question. `own_cut`: not all of the conversation itself is
+    shown."""
 
     why: RecallReason
     question: str
@@ -131,8 +132,8 @@ class RecallQuery:
     min_score: float
     today: date
     newest: bool = False
-    apart: bool = False
-    own: bool = True
+    others_if_likely: bool = False
+    own_cut: bool = True
 
 
 def recall_queries(
@@ -143,9 +144,9 @@ def recall_queries(
     *,
     today: date,
     asked: RecallOptions | None,
-    alone: bool,
+    own_only: bool,
     until: datetime | None,
-    own: bool,
+    own_cut: bool,
     limit: int,
     crossing: CrossSession,
     subject: str | None,
@@ -153,15 +154,15 @@ def recall_queries(
     """The queries of a context: one for the stages of the policy that render recalled digests, one for the scope's
     other conversations, and one for the request's options, which gets what room the others leave. None of these for a
     question that tells nothing, such as "Thanks!". With a `subject`, the policy's queries find only digests of
-    conversations about it. `alone`: from the conversation itself only. `until`: nothing that came later. `own` is
-    whether some of the conversation itself is not shown."""
+    conversations about it. `own_only`: from the conversation itself only. `until`: nothing that came later. `own_cut`
+    is whether some of the conversation itself is not shown."""
     scope, settings = handle.scope, handle.services.settings
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
     found: list[RecallQuery] = []
     if stages := [stage.render.top_k for stage in policy.stages if isinstance(stage.render, RecalledRender)]:
         digests = frozenset({EntryKind.DIGEST})
-        named = handle.id if alone else None
+        named = handle.id if own_only else None
         criteria = SearchFilter(
             scope=scope, kinds=digests, conversation=named, hidden=hidden, but=but, subject=subject, until=until
         )
@@ -207,8 +208,8 @@ def recall_queries(
                 limit=limit,
                 min_score=asked.min_score or 0.0,
                 today=today,
-                apart=asked.other_conversations and asked.min_score is None,
-                own=own,
+                others_if_likely=asked.other_conversations and asked.min_score is None,
+                own_cut=own_cut,
             )
         )
     return found
@@ -300,9 +301,9 @@ async def found(
         if query.newest:
             newest = await newest_summaries(handle, query.limit, query.why, query.criteria.until)
             await chosen.choose(query, newest, seen)
-        elif query.apart:
+        elif query.others_if_likely:
             elsewhere = replace(query.criteria, exclude_conversation=handle.id)
-            if query.own:
+            if query.own_cut:
                 own = await find(query, loaded, replace(query.criteria, conversation=handle.id))
                 least = max(UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
                 share = handle.services.settings.recall_others_share
