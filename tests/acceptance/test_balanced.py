@@ -17,7 +17,7 @@ from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.digest import Needs, Status
 from hitherto.core.policy.span import Fate, Reason
 from hitherto.providers.extractive import Extractive
-from hitherto.providers.scripted import Scripted, ScriptedEmbedder
+from hitherto.providers.scripted import Scripted, ScriptedEmbedder, ScriptedReranker
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, fates, made, says_each
 from tests.acceptance.receipts import check
@@ -27,6 +27,8 @@ from tests.memories import open_on
 
 FILLER = "Nothing of note happened on that day, and nothing else was said about it by anybody. "
 FUNCTION = "```python\ndef invoice_total(items):\n    return sum(item.price * item.count for item in items)\n```"
+
+READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
 
 
 def days(count: int, first: int = 0) -> list[Message]:
@@ -139,6 +141,20 @@ async def test_from_other_conversations_too_unless_told_otherwise(store: Store) 
         assert (await context_of(chat, asked, recall=False)).manifest.recalled == []
 
 
+@pytest.mark.parametrize("rounds", [0, 60])
+async def test_the_reranker_is_called_once(store: Store, rounds: int) -> None:
+    """In a new conversation for what is elsewhere, and for what is its own where that is cut."""
+    reranker = ScriptedReranker()
+    async with open_on(store, budget=1_000, reranker=reranker) as memory:
+        keys = [f"The boathouse key number {number} hangs behind the kayak." for number in range(10)]
+        await filled(memory, *map(user, keys), name="other")
+        chat = await filled(memory, *days(rounds)) if rounds else memory.conversation("c", scope=SCOPE)
+        context = await context_of(chat, "Where does the boathouse key number 7 hang?")
+        assert "other" in {one.conversation for one in context.manifest.recalled}
+        assert len(reranker.calls) == 1
+        assert any("Day 7." in text for text in reranker.calls[0][1]) is bool(rounds)
+
+
 def step(number: int) -> tuple[Message, Message]:
     """A call and its result, of about 70 tokens."""
     call = assistant(calls=[Call(id=f"call_{number}", name="read", arguments=json.dumps({"page": number}))])
@@ -163,6 +179,28 @@ async def test_within_a_loop_what_is_recalled_stands_still(store: Store) -> None
         pairs = [*itertools.pairwise(seen)]
         assert [one for one, after in pairs if one[0] == after[0] and one != after] == []
         assert sum(one == after for one, after in pairs) > 12
+
+
+@pytest.mark.parametrize("tools", [(), (READ,)])
+async def test_the_first_results_of_a_conversation_take_nothing_of_what_is_recalled(
+    store: Store, tools: tuple[Any, ...]
+) -> None:
+    """From the first request on that has tools, or results of any, while all fits."""
+    async with open_on(store, budget=2_000) as memory:
+        lines = [f"The ferry of line {number} is kept in the harbor of {number}. {FILLER}" for number in range(60)]
+        await filled(memory, *days(60), *map(user, lines), name="other")
+        chat = memory.conversation("c", scope=SCOPE)
+        incoming = user("Look up in which harbor the ferry of line 7 is kept.")
+        blocks: list[str] = []
+        for number in range(8):
+            context = await context_of(chat, incoming, tools=tools)
+            blocks += [str(one["content"]) for one in context.messages if str(one["content"]).startswith(LEAD)]
+            call, result = step(number)
+            await chat.append(incoming, call)
+            await memory.wait_for_index()
+            incoming = result
+        assert len(blocks) == 8
+        assert len({*blocks[0 if tools else 1 :]}) == 1
 
 
 @pytest.mark.parametrize("rounds_between", [0, 40])

@@ -14,7 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitherto import Call, Context, Conversation, Memory, Message, assistant, chunks, tool_result, trim, user
+from hitherto import (
+    Call,
+    Context,
+    Conversation,
+    Memory,
+    Message,
+    assistant,
+    chunks,
+    token_threshold,
+    tool_result,
+    trim,
+    user,
+)
 from hitherto.core.context.recalled import LEAD
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.plain_text import END
@@ -379,3 +391,21 @@ class TestChunks:
             context = await context_of(chat, "Which pottery was it?", recall=False, cross_session="always")
             assert context.manifest.recalled == []
             assert context.manifest.request.recall_tokens == 0
+
+
+async def test_a_summary_is_not_shown_below_messages_that_it_sums_up(store: Store) -> None:
+    """Nor is its archive: they say the same again."""
+    policy = token_threshold(20, keep_messages=2, max_tokens=60, archive=True)
+    both = RecallOptions(kinds=frozenset({EntryKind.DIGEST, EntryKind.PASSAGE}))
+    async with opened(store, worker=True) as memory:
+        for name, text in (("rye", "The dough of the rye bread rests for nine hours."), ("oven", "The oven is hot.")):
+            chat = memory.conversation(name, scope=SCOPE, policy=policy)
+            await chat.append(user(text), assistant("Noted."), user("Thanks."), assistant("You are welcome."))
+        await memory.wait_for_digests()
+        await memory.wait_for_index()
+        new = memory.conversation("new", scope=SCOPE)
+        asked = "How long does the dough of the rye bread rest?"
+        alone = await context_of(new, asked, recall=both)
+        assert {one.kind for one in alone.manifest.recalled if one.conversation == "rye"} == {"digest", "passage"}
+        context = await context_of(new, asked, recall=True)
+        assert {one.kind for one in context.manifest.recalled if one.conversation == "rye"} == {"message"}

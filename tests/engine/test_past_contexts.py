@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hitherto import Context, Conversation, Memory, RecallOptions, assistant, token_threshold, user
+from hitherto import Context, Conversation, Memory, RecallOptions, assistant, chunks, token_threshold, user
 from hitherto.core.recall.filter import EntryKind
 from hitherto.errors import NotReproducible
 from hitherto.store.store import Store
@@ -93,14 +93,18 @@ async def test_what_came_later_is_not_shown(store: Store, way: str, indexed: boo
             assert (await chat.rebuild(made.manifest)).request == made.request
 
 
-async def test_what_came_later_takes_no_place_of_the_rest(store: Store) -> None:
+@pytest.mark.parametrize("later", ["messages", "digests", "archives"])
+async def test_what_came_later_takes_no_place_of_the_rest(store: Store, later: str) -> None:
     """However well it matches."""
+    policies = {"digests": chunks(threshold=4, batch=4, context=1), "archives": token_threshold(20, archive=True)}
     async with opened(store) as memory:
-        await said(memory, "early", "It is said that a password was chosen once.")
+        await said(memory, "early", "It is said that a password was chosen once, " + "on some day or other, " * 10)
         chat = await said(memory, "chat", "Hello.")
-        await memory.conversation("late", scope=SCOPE).append(
-            *[user(f"The password, password number {number}.") for number in range(300)]
-        )
+        late = memory.conversation("late", scope=SCOPE, policy=policies.get(later))
+        for start in range(0, 300, 6):
+            await late.append(*[user(f"The password, password number {start + at}.") for at in range(6)])
+            if later != "messages":
+                await memory.wait_for_digests()
         await chat.append(user("And hello again."))
         await memory.wait_for_index()
         context = await chat.context(user("Which password?"), budget=2_000, at=1)

@@ -121,6 +121,8 @@ CASES = {
     "search_codes": bound("search_codes", {**ASKED, **SPACES}, 2, TAIL),
     "search_about": bound("search_about", {**ASKED, "subject": "mum"}, 7, 8),
     "search_unseen": bound("search_unseen", ASKED, 6, 3),
+    # All is later: of each conversation its first message and, of all 8,800 digests, the last that they rest on.
+    "search_unseen, later": bound("search_unseen", {**ASKED, "until": "2000-01-01T00:00:00Z"}, 828, 34_100),
     "search_refs": bound("search_refs", {**ASKED, "ids": ["c-7", "c-9"]}, 2, 2),
     # The scope's conversations are gone through for what waits; of the log nothing is read.
     "search_waiting, nothing": bound("search_waiting", WAITING, 0, 2 * (OTHERS + 1)),

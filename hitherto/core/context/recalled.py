@@ -87,6 +87,13 @@ class RecalledPiece:
         same = (self.kind, self.agent, self.conversation) == (group.kind, group.agent, group.conversation)
         return same and not self.members and self.start in group.members
 
+    def sums_up(self, one: RecalledPiece) -> bool:
+        """Whether it is a digest or an archive of that message, among others, of another conversation."""
+        same = (self.agent, self.conversation) == (one.agent, one.conversation)
+        if self.here or not same or self.kind is EntryKind.MESSAGE or one.kind is not EntryKind.MESSAGE:
+            return False
+        return one.start is not None and (self.start or 0) <= one.start <= (self.end or 0)
+
     def takes(self, room: int, count: Callable[[str], int]) -> int | None:
         """The tokens of its line; None if they are more than `room`. Takes time that goes by the room, not by the
         length of the text."""

@@ -113,10 +113,10 @@ class ContextBuilder:
         else:
             crossing = self.handle.crossing(head, asked, defaults)
             options = recall or recall_options_of(crossing.recall or ("scope" if used.recall else "off")) or None
-            alone = self.handle.private(head)
-            if options is not None and (alone or not (others or options.all_agents)):
+            own_only = self.handle.private(head)
+            if options is not None and (own_only or not (others or options.all_agents)):
                 options = replace(options, other_conversations=False)
-            wanted = _Wanted(options, crossing, used, alone, until)
+            wanted = _Wanted(options, crossing, used, own_only, until)
             request, made, pieces = await self._with_recall(request, fitting, wanted, missing)
         mine = (self.handle.scope.agent, self.handle.id)
         made = with_recalled(made, pieces.pieces, request, own=mine, left_out=pieces.left_out)
@@ -146,12 +146,12 @@ class ContextBuilder:
         asks = bool(self._queries(gathered, _said(request, gathered), today, wanted, request.budget))
         if asks or wanted.options is not None or wanted.policy.recalls:
             share = None if wanted.options is None else wanted.options.share
-            request = replace(request, recall_tokens=self._set_aside(fitting, share))
+            request = replace(request, recall_tokens=self._set_aside(request, fitting, share))
         made = await fitted(request, fitting)
-        own = not all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates)
-        if not own and wanted.options is not None and not wanted.options.other_conversations:
+        own_cut = not all(span.fate is Fate.IN or span.reason in _GONE for span in made.fates)
+        if not own_cut and wanted.options is not None and not wanted.options.other_conversations:
             wanted = replace(wanted, options=None)  # all is shown: there is nothing to find, and no embedder to load
-        wanted = replace(wanted, own=own)
+        wanted = replace(wanted, own_cut=own_cut)
         question = self._question(request, gathered, made)
         queries = self._queries(gathered, question, today, wanted, request.budget)
         if not queries:
@@ -162,7 +162,7 @@ class ContextBuilder:
             room = self._room_left(request, made)
             # While an agent with tools is at work, its requests grow into what is left, and what is recalled stands
             # still as long as the cut does.
-            room = min(room, request.recall_tokens) if gathered.head.sums.results else room
+            room = min(room, request.recall_tokens) if _with_tools(request, gathered) else room
             pieces = await found(
                 self.handle,
                 self._recaller,
@@ -199,9 +199,9 @@ class ContextBuilder:
             question,
             today=today,
             asked=wanted.options,
-            alone=wanted.alone,
+            own_only=wanted.own_only,
             until=wanted.until,
-            own=wanted.own,
+            own_cut=wanted.own_cut,
             limit=wanted.limit(budget),
             crossing=wanted.crossing,
             subject=self.handle.about(gathered.head) or None,
@@ -278,13 +278,18 @@ class ContextBuilder:
         most = self.handle.services.settings.recall_max_tokens
         return request.room - made.total if most is None else min(request.room - made.total, most)
 
-    def _set_aside(self, fitting: Fitting, share: float | None) -> int:
+    def _set_aside(self, request: ContextRequest, fitting: Fitting, share: float | None) -> int:
         """The tokens that recalled content may take even where the budget cuts."""
         settings, whole = self.handle.services.settings, max(fitting.beside_rules, 0)
         aside = whole * (settings.recall_share if share is None else share)
-        if share is None and fitting.gathered.head.sums.results:
+        if share is None and _with_tools(request, fitting.gathered):
             aside = max(aside, min(aside * _AT_WORK, _ENOUGH))
         return int(min(aside, whole, settings.recall_max_tokens or whole))
+
+
+def _with_tools(request: ContextRequest, gathered: Gathered) -> bool:
+    """Whether an agent with tools asks: the request has some, or there are results of any."""
+    return bool(request.tools or gathered.head.sums.results or any(one.answers for one in request.incoming))
 
 
 def _said(request: ContextRequest, gathered: Gathered) -> str:
@@ -312,13 +317,13 @@ class _Wanted:
     options: RecallOptions | None
     crossing: CrossSession
     policy: Policy
-    alone: bool
+    own_only: bool
     """Whether it may be recalled from the conversation itself only."""
 
     until: datetime | None
     """Nothing that came later is recalled."""
 
-    own: bool = True
+    own_cut: bool = True
     """Whether some of the conversation itself is not shown."""
 
     def limit(self, budget: int) -> int:

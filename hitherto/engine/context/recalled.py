@@ -118,8 +118,9 @@ def recall_options_of(value: object) -> RecallOptions | Literal[False] | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """One search that a context makes, and the reason for it. `newest`: the question tells nothing but that it asks for
-    what was said before ("What did we discuss last time?"); it gets the newest summaries. `apart`: what is elsewhere is
-    shown only where it is likely to bear on the question. `own`: not all of the conversation itself is shown."""
+    what was said before ("What did we discuss last time?"); it gets the newest summaries. `others_if_likely`: what is
+    elsewhere is shown only where it is likely to bear on the question. `own_cut`: not all of the conversation itself is
+    shown."""
 
     why: RecallReason
     question: str
@@ -128,8 +129,8 @@ class RecallQuery:
     min_score: float
     today: date
     newest: bool = False
-    apart: bool = False
-    own: bool = True
+    others_if_likely: bool = False
+    own_cut: bool = True
 
 
 def recall_queries(
@@ -140,9 +141,9 @@ def recall_queries(
     *,
     today: date,
     asked: RecallOptions | None,
-    alone: bool,
+    own_only: bool,
     until: datetime | None,
-    own: bool,
+    own_cut: bool,
     limit: int,
     crossing: CrossSession,
     subject: str | None,
@@ -150,15 +151,15 @@ def recall_queries(
     """The queries of a context: one for the stages of the policy that render recalled digests, one for the scope's
     other conversations, and one for the request's options, which gets what room the others leave. None of these for a
     question that tells nothing, such as "Thanks!". With a `subject`, the policy's queries find only digests of
-    conversations about it. `alone`: from the conversation itself only. `until`: nothing that came later. `own` is
-    whether some of the conversation itself is not shown."""
+    conversations about it. `own_only`: from the conversation itself only. `until`: nothing that came later. `own_cut`
+    is whether some of the conversation itself is not shown."""
     scope, settings = handle.scope, handle.services.settings
     hidden = {handle.id: shown.stop}
     but = frozenset([shown.digest.id] if shown.digest is not None else [])
     found: list[RecallQuery] = []
     if stages := [stage.render.top_k for stage in policy.stages if isinstance(stage.render, RecalledRender)]:
         digests = frozenset({EntryKind.DIGEST})
-        named = handle.id if alone else None
+        named = handle.id if own_only else None
         criteria = SearchFilter(
             scope=scope, kinds=digests, conversation=named, hidden=hidden, but=but, subject=subject, until=until
         )
@@ -204,8 +205,8 @@ def recall_queries(
                 limit=limit,
                 min_score=asked.min_score or 0.0,
                 today=today,
-                apart=asked.other_conversations and asked.min_score is None,
-                own=own,
+                others_if_likely=asked.other_conversations and asked.min_score is None,
+                own_cut=own_cut,
             )
         )
     return found
@@ -296,14 +297,15 @@ async def found(
         if query.newest:
             newest = await newest_summaries(handle, query.limit, query.why, query.criteria.until)
             await chosen.choose(query, newest, seen)
-        elif query.apart:
+        elif query.others_if_likely:
             elsewhere = replace(query.criteria, exclude_conversation=handle.id)
-            if query.own:
+            if query.own_cut:
                 own = await find(query, loaded, replace(query.criteria, conversation=handle.id))
                 least = max(UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
                 share = handle.services.settings.recall_others_share
                 fewer = replace(query, limit=int(share * query.limit), min_score=least)
-                others = await find(fewer, loaded, elsewhere) if fewer.limit else ()
+                # In the search's order: each call of a reranker takes its time and its price.
+                others = await find(fewer, loaded, elsewhere, rerank=False) if fewer.limit else ()
                 before = len(chosen.pieces)
                 await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
                 left = query.limit - (len(chosen.pieces) - before)
@@ -337,7 +339,7 @@ class _Chosen:
         """Choose from the hits of a query, the best first, in at most `room` tokens. What fits is shown whole. What
         does not is cut to its passages: at once, if it is one of the few best or larger than all the room there was,
         else at the end, so that smaller messages that follow it are shown whole. A group takes the place of its message
-        that was shown."""
+        that was shown. What sums up a message that is shown says the same again, and is not shown."""
         least = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
         held_back = least if room is None else max(self.room - room, 0)
         whole, most = self.room - held_back, len(self.pieces) + query.limit
@@ -348,7 +350,7 @@ class _Chosen:
             if at % _AT_ONCE == 0:
                 await seen.read_around(hits[at : at + _AT_ONCE])
             one = await seen.piece(hit, query)
-            if one is None:
+            if one is None or any(one.sums_up(shown) for shown in self.pieces):
                 continue
             left = self.room - held_back - self._above(one)
             takes = one.takes(whole, self.count)

@@ -213,13 +213,13 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
     assert block.places is not None, "it was asked for"
     assert block.times is not None, "it was asked for"
     # The origin of a passage or a fact is not a conversation.
-    apart = (kinds == CODES[EntryKind.PASSAGE]) | (kinds == CODES[EntryKind.FACT])
+    of_no_conversation = (kinds == CODES[EntryKind.PASSAGE]) | (kinds == CODES[EntryKind.FACT])
     if criteria.conversation is not None:
-        mask = mask & (apart | (block.origins == search_data.refs.get(criteria.conversation, -1)))
+        mask = mask & (of_no_conversation | (block.origins == search_data.refs.get(criteria.conversation, -1)))
     if criteria.exclude_conversation is not None and criteria.exclude_conversation in search_data.refs:
-        mask = mask & (apart | (block.origins != search_data.refs[criteria.exclude_conversation]))
+        mask = mask & (of_no_conversation | (block.origins != search_data.refs[criteria.exclude_conversation]))
     if search_data.about is not None:
-        mask = mask & (apart | np.isin(block.origins, search_data.about))
+        mask = mask & (of_no_conversation | np.isin(block.origins, search_data.about))
     for kind, starts in search_data.unseen.items():
         origins = np.array(sorted(starts), np.int64)
         firsts = np.array([starts[origin] for origin in origins.tolist()], np.int64)
@@ -285,7 +285,7 @@ class Search:
             cosine[embedded] = np.stack([one.vector for one in passages if one.vector is not None]) @ self.vector
         message = np.array([one.source.kind is EntryKind.MESSAGE for one in every])
         # What is no message has a conversation to itself.
-        alone = -1 - np.arange(len(every))
+        by_itself = -1 - np.arange(len(every))
         ranked = rank.fused(
             self.first,
             rank.Candidates(
@@ -293,7 +293,7 @@ class Search:
                 cosine=cosine,
                 source=source,
                 asks=np.array([asks(one.source.text) for one in every]),
-                conversation=np.where(message, np.array([one.source.origin for one in every], np.int64), alone),
+                conversation=np.where(message, np.array([one.source.origin for one in every], np.int64), by_itself),
                 seq=np.array([one.source.place for one in every], np.int64),
             ),
         )

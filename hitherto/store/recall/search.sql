@@ -123,17 +123,23 @@ union all
 select 3, d.id, 0 from c
 cross join lateral (select id from hitherto.document d where d.tenant = %(tenant)s and d.conversation = c.ref offset 0) d
 union all
-select 1, c.ref, coalesce((
-           select m.seq + 1 from hitherto.message m
-           where m.tenant = %(tenant)s and m.conversation = c.ref and m.created_at <= %(until)s
-           order by m.seq desc limit 1), 0)
-from hitherto.conversation c
+select k.kind, c.ref, case k.kind
+           when 1 then coalesce((
+               select m.seq + 1 from hitherto.message m
+               where m.tenant = %(tenant)s and m.conversation = c.ref and m.created_at <= %(until)s
+               order by m.seq desc limit 1), 0)
+           else coalesce((
+               select d.id + 1 from hitherto.digest d
+               where d.tenant = %(tenant)s and d.conversation = c.ref and {until}
+               order by d.id desc limit 1), 0)
+       end
+from hitherto.conversation c cross join (values (1), (2)) k (kind)
 where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, %(all_agents)s)
   and %(until)s::timestamptz is not null and c.updated_at > %(until)s
 union all
 select 3, d.id, 0 from hitherto.document d
 where d.tenant = %(tenant)s and hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
-  and %(until)s::timestamptz is not null and d.conversation is null and d.created_at > %(until)s;
+  and %(until)s::timestamptz is not null and d.created_at > %(until)s and not {until};
 
 -- name: search_due
 -- Whether the tenant has expired messages that are not erased yet.
