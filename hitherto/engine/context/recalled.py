@@ -44,8 +44,11 @@ _HITS, _TOKENS_A_HIT = 60, 40
 """At least so many hits, and one for so many tokens of the room, are recalled at most."""
 
 _ROOM = 20_500
-"""Where all of its own is shown, what is from elsewhere has so many tokens for each unit by which the score of the best
-of it, the probability that it is evidence, is above `UNLIKELY`."""
+"""Where all of its own is shown, what is from elsewhere has so many tokens for each unit by which the mean score of the
+`_FIRST` hits, the probability that they are evidence, is above `UNLIKELY`."""
+
+_FIRST = 3
+"""Hits of which one alone may score high by chance."""
 
 _NEAR_THE_BEST = 0.8
 """The part of the best own score that others have, where own messages are cut."""
@@ -312,7 +315,7 @@ async def found(
                 await chosen.choose(replace(query, limit=left), own, seen)
             else:
                 others = await find(replace(query, limit=_BEST), loaded, elsewhere, rerank=False)
-                likely = others[0].score - UNLIKELY if others else 0.0
+                likely = sum(hit.score for hit in others[:_FIRST]) / _FIRST - UNLIKELY
                 most = min(chosen.room, max(_FEW, int(_ROOM * likely)))
                 if most > _FEW:
                     others = await find(replace(query, limit=min(query.limit, hits_within(most))), loaded, elsewhere)
