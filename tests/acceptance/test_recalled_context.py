@@ -409,21 +409,3 @@ async def test_a_summary_is_not_shown_below_messages_that_it_sums_up(store: Stor
         assert {one.kind for one in alone.manifest.recalled if one.conversation == "rye"} == {"digest", "passage"}
         context = await context_of(new, asked, recall=True)
         assert {one.kind for one in context.manifest.recalled if one.conversation == "rye"} == {"message"}
-
-
-async def test_a_message_that_would_take_much_of_the_room_is_shown_by_what_answers(store: Store) -> None:
-    plan = "\n\n".join(
-        f"Step {number}: oil the {animal} gate. " + "Then wait. " * 60 for number, animal in enumerate(ANIMALS)
-    )
-    async with opened(store) as memory:
-        for day, said in enumerate((plan, "The heron gate squeaks.", "The lynx gate is open.")):
-            await memory.conversation(f"day {day}", scope=SCOPE).append(user(said), assistant("I see."))
-        await memory.wait_for_index()
-        for budget in (3_000, 8_000):
-            new = memory.conversation(f"new {budget}", scope=SCOPE)
-            context = await new.context(user("What about the heron gate and the lynx gate?"), budget=budget, recall=9)
-            recalled = context.messages[0]["content"]
-            assert "heron gate squeaks" in recalled
-            assert "lynx gate is open" in recalled
-            assert "oil the lynx gate" in recalled
-            assert ("oil the viper gate" in recalled) == (budget == 8_000)

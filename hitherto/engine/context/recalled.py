@@ -37,16 +37,13 @@ _SMALLEST = 24
 _BEST = 5
 """Of so many that answer best, none is passed over for its size."""
 
-_WHOLE = 3
-"""A long message may take one part in so many of the room as a whole; else it would take the place of all others."""
-
 _AT_ONCE = 20
 """Hits whose groups are read at once: of many, not all may have room."""
 
 _HITS, _TOKENS_A_HIT = 60, 40
 """At least so many hits, and one for so many tokens of the room, are recalled at most."""
 
-_ROOM = 21_000
+_ROOM = 20_500
 """Where all of its own is shown, what is from elsewhere has so many tokens for each unit by which the mean score of the
 `_FIRST` hits, the probability that they are evidence, is above `UNLIKELY`."""
 
@@ -343,14 +340,12 @@ class _Chosen:
         self, query: RecallQuery, hits: Sequence[Hit | RecalledPiece], seen: _Seen, *, room: int | None = None
     ) -> None:
         """Choose from the hits of a query, the best first, in at most `room` tokens. What fits is shown whole. What
-        does not is cut to its passages: at once, if it is one of the few best or larger than all the room there was (in
-        the request's own recall, than a third of it), else at the end, so that smaller messages that follow it are
-        shown whole. A group takes the place of its message that was shown. What sums up a message that is shown says
-        the same again, and is not shown."""
+        does not is cut to its passages: at once, if it is one of the few best or larger than all the room there was,
+        else at the end, so that smaller messages that follow it are shown whole. A group takes the place of its message
+        that was shown. What sums up a message that is shown says the same again, and is not shown."""
         least = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
         held_back = least if room is None else max(self.room - room, 0)
-        most, all_of_it = len(self.pieces) + query.limit, self.room - held_back
-        a_long_one = all_of_it // _WHOLE if query.why is RecallReason.REQUEST else all_of_it
+        whole, most = self.room - held_back, len(self.pieces) + query.limit
         looked_at, set_aside = 0, list[RecalledPiece]()
         for at, hit in enumerate(hits):
             if len(self.pieces) == most or self.room - held_back < _SMALLEST:
@@ -361,7 +356,7 @@ class _Chosen:
             if one is None or any(one.sums_up(shown) for shown in self.pieces):
                 continue
             left = self.room - held_back - self._above(one)
-            takes = one.takes(a_long_one if one.passages else all_of_it, self.count)
+            takes = one.takes(whole, self.count)
             looked_at += 1
             inside = [shown for shown in self.pieces if shown.within(one)] if one.members else []
             freed = sum(self.count(shown.line) + 1 for shown in inside)
