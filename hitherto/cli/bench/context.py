@@ -108,8 +108,8 @@ async def measure(
 ) -> ContextReport:
     """Append each conversation to a scope of its own, with the next `beside` others of the list, index them, and ask
     every question at each budget, one after the other. With `sessions`, each session is a conversation of its own, and
-    each question is asked in a new one, and once more in the next scope, which it is not about. `advance` gets the
-    number of messages appended, and 1 for each question."""
+    each question is asked in a new one, and once more in another scope, which it is not about: in all of these by
+    turns. `advance` gets the number of messages appended, and 1 for each question."""
     scopes = [Scope(tenant="bench", user=labeled.transcript.id, agent="bench") for labeled in conversations]
     for at, scope in enumerate(scopes):
         for labeled in [*conversations[at:], *conversations[:at]][: beside + 1]:
@@ -127,18 +127,20 @@ async def measure(
     for at, (labeled, scope) in enumerate(zip(conversations, scopes, strict=True)):
         name = "a new conversation" if sessions else labeled.transcript.id
         chat = memory.conversation(name, scope=scope, policy=policy)
-        other = None
-        if sessions and len(scopes) > 1:
-            other = memory.conversation(name, scope=scopes[(at + 1 + beside) % len(scopes)], policy=policy)
+        strangers = [
+            memory.conversation(name, scope=scopes[(at + ahead) % len(scopes)], policy=policy)
+            for ahead in range(1, len(scopes) - beside if sessions else 1)
+        ]
         starts = {name: seqs.start for name, seqs in _parts(labeled, sessions).items()}
         before: dict[int, str] = {}
-        for question in labeled.questions:
+        for number, question in enumerate(labeled.questions):
             for budget in budgets:
                 begun = time.perf_counter()
                 context = await chat.context(question.text, budget=budget, recall=recall)
                 ms = 1_000 * (time.perf_counter() - begun)
                 elsewhere = None
-                if other is not None:
+                if strangers:
+                    other = strangers[number % len(strangers)]
                     elsewhere = _recalled(await other.context(question.text, budget=budget, recall=recall))
                 stable = _stable(context)
                 report.results[budget].append(

@@ -43,7 +43,7 @@ _AT_ONCE = 20
 _HITS, _TOKENS_A_HIT = 60, 40
 """At least so many hits, and one for so many tokens of the room, are recalled at most."""
 
-_ROOM = 20_500
+_ROOM = 24_000
 """Where all of its own is shown, what is from elsewhere has so many tokens for each unit by which the mean score of the
 `_FIRST` hits, the probability that they are evidence, is above `UNLIKELY`."""
 
