@@ -220,6 +220,25 @@ async def test_a_turn_that_takes_the_place_of_the_wish_is_found(memory: Memory) 
     assert [hit.text for hit in hits][:1] == ["My boat is blue."]
 
 
+@pytest.mark.parametrize("stored", [True, False])
+async def test_of_messages_that_get_one_answer_none_is_found(memory: Memory, stored: bool) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    fact = await memory.facts(SCOPE).add(FACT)
+    await chat.append(user("I row a boat."), assistant("I see."))
+    row = [user("And one thing more."), user(WISH), user("Please!")]
+    if stored:
+        await chat.append(*row)
+    await chat.forget(fact.id)
+    await chat.append(*(() if stored else row), assistant("Done, no Rex."))
+    await chat.append(user("My boat is blue."), assistant("I see."))
+    await chat.finish()
+    await memory.wait_for_digests()
+    assert await memory.facts(SCOPE).list() == []
+    assert NAME not in repr(await chat.digests())
+    hits = (await memory.recall("boat, dog Rex, please one thing more", scope=SCOPE, kinds=["message"])).hits
+    assert {hit.text for hit in hits} == {"I row a boat.", "My boat is blue."}
+
+
 async def test_an_export_keeps_the_turn_from_being_found(memory: Memory) -> None:
     fact = await memory.facts(SCOPE).add(FACT)
     chat = memory.conversation("c", scope=SCOPE)
