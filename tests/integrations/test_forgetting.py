@@ -14,6 +14,7 @@ import pytest
 import hitherto
 from hitherto import Memory, assistant, tool_result, user
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
+from hitherto.core.log.message import Role
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput
 from hitherto.integrations.memory_tools import memory_tools
@@ -126,6 +127,16 @@ async def test_what_agents_have_repeated_goes_too(memory: Memory) -> None:
     assert told["forgotten"] == "1 fact and 7 messages"
     assert {name: shown for name, shown in (await known(memory, "day 5")).items() if NAME in shown} == {}
     assert len([1 for hit in (await memory.recall("dogs", scope=SCOPE)).hits if hit.text == kept.text]) == 2
+
+
+async def test_what_agents_have_repeated_often_goes_too(memory: Memory) -> None:
+    chat, fact = memory.conversation("c", scope=SCOPE), await memory.facts(SCOPE).add(FACT)
+    for number in range(120):
+        await chat.append(user(f"My dog is called Rex, {number}."), assistant(f"A dog called Rex, {number}."))
+    await memory.wait_for_index()
+    gone = await chat.forget(fact.id)
+    assert gone.messages == 120
+    assert not any(one.message.text for one in await chat.messages() if one.message.role is Role.ASSISTANT)
 
 
 async def test_no_byte_of_it_is_left_beside_the_turn(memory: Memory, store: Store) -> None:

@@ -28,8 +28,9 @@ _ANSWERS = 50
 """Messages after one that says a fact, up to the end of its turn, that are looked at for the fact's words, and before
 one that may repeat it."""
 
-_REPEATED = 100
-"""Messages of the scope, those nearest to the fact, of which it is looked whether they repeat it."""
+_REPEATED = 500
+"""Messages of the scope, users' too, those nearest to the fact, of which it is looked at a time whether they repeat
+it."""
 
 
 async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> ForgottenFact:
@@ -60,8 +61,11 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
             if not (erased := await _erase_said(handle, known, begins)):
                 break
             messages += erased
-        if known is not None and recaller is not None:
-            messages += await _erase_repeated(handle, recaller, known, begins)
+        # Likewise of one that is repeated very often.
+        while known is not None and recaller is not None:
+            if not (erased := await _erase_repeated(handle, recaller, known, begins)):
+                break
+            messages += erased
         with suppress(NotFound):  # deleted by somebody else meanwhile
             await services.store.facts.change(scope, one, FactChange(action=FactAction.DELETED))
             facts += 1
