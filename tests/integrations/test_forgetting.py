@@ -18,7 +18,8 @@ from hitherto.core.log.message import Role
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput
 from hitherto.integrations.memory_tools import memory_tools
-from hitherto.providers.scripted import Scripted
+from hitherto.policies import token_threshold
+from hitherto.providers.scripted import Gate, Scripted
 from hitherto.store.store import Store
 from tests.acceptance.family import Says, listener
 from tests.conftest import SCOPE
@@ -248,6 +249,31 @@ async def test_of_messages_that_get_one_answer_none_is_found(memory: Memory, sto
     assert NAME not in repr(await chat.digests())
     hits = (await memory.recall("boat, dog Rex, please one thing more", scope=SCOPE, kinds=["message"])).hits
     assert {hit.text for hit in hits} == {"I row a boat.", "My boat is blue."}
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_what_was_digested_of_the_turn_is_digested_anew(store: Store, ended: bool) -> None:
+    gate = Gate(hears)
+    policy = token_threshold(300, within_turn=True)
+    async with open_on(store, model=Scripted(then=gate), policy=policy) as memory:
+        fact = await memory.facts(SCOPE).add(FACT)
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user(WISH))
+        for number in map(str, range(6)):
+            call = assistant(calls=[hitherto.Call(id=number, name="recall", arguments="{}")])
+            await chat.append(call, tool_result(number, "Dog: Rex. " + "word " * 100))
+        if ended:
+            gate.open()
+            await memory.wait_for_digests()
+            assert NAME in repr(await chat.digests())
+        else:
+            await gate.reached()
+        await chat.forget(fact.id)
+        gate.open()
+        await memory.wait_for_digests()
+        assert NAME not in repr(await chat.digests())
+        assert NAME in str((await chat.context(budget=4_000, recall="off")).request)
+        assert (await memory.recall("dog Rex", scope=SCOPE)).hits == ()
 
 
 async def test_an_export_keeps_the_turn_from_being_found(memory: Memory) -> None:

@@ -20,7 +20,7 @@ from hitherto.engine.digests.fire import refire
 from hitherto.engine.facts.arguments import number_of
 from hitherto.engine.facts.remember import running_turn
 from hitherto.engine.handle import Handle
-from hitherto.engine.log.erase import erase_messages
+from hitherto.engine.log.erase import erase_messages, undigest
 from hitherto.engine.recall.recall import Recaller
 from hitherto.errors import InvalidFact, NotFound
 
@@ -54,6 +54,10 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
                 "go on without"
             )
         await unit.note_forgetting(turn)
+    if await undigest(
+        services.store, scope, handle.id, begins, services.canonical
+    ):  # by a policy that acts within turns
+        await refire(handle)
     facts = messages = 0
     for one in (*await services.store.facts.replaced(scope, number), number):
         # Of a fact that is said very often, some of its messages are named at a time.
