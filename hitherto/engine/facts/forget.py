@@ -54,9 +54,8 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
                 "go on without"
             )
         await unit.note_forgetting(turn)
-    if await undigest(
-        services.store, scope, handle.id, begins, services.canonical
-    ):  # by a policy that acts within turns
+    # A policy may act within a turn.
+    if await undigest(services.store, scope, handle.id, begins, services.canonical):
         await refire(handle)
     facts = messages = 0
     for one in (*await services.store.facts.replaced(scope, number), number):
