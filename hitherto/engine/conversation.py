@@ -472,9 +472,10 @@ class Conversation:
         the turn up to there. Other facts that these messages say stay, without them. What users said of it that no fact
         rests on stays.
 
-        The running turn stays in this conversation, as it may not be answered yet: from now on no search finds, and no
-        digest and no fact is made of, what is said in it. An agent forgets at most 5 facts a turn, and 50 of one user
-        within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
+        The running turn, or where the log ends with an answer the next, stays in this conversation, as it may not be
+        answered yet: from now on no search finds, and no digest and no fact is made of, what is said in it, or in
+        messages of the user beside it that get the same answer. An agent forgets at most 5 facts a turn, and 50 of one
+        user within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
         """
         return await forget(self._handle, self._recaller, fact)
 

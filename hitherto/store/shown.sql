@@ -7,10 +7,17 @@
 select 1 from hitherto.conversation x where x.tenant = %(tenant)s and x.next_expiry <= statement_timestamp() offset 0
 
 -- part: forgetting
--- Whether the message `m` was said in a turn in which an agent was asked to forget something, which it may well name.
+-- Whether the message `m` was said in a turn in which an agent was asked to forget something, which it may well name; or in
+-- one of those beside it that got one answer with it: at their beginnings, agents had said equally much. (At most nine, so
+-- that few are looked at.)
 exists (
     select 1 from hitherto.forgetting g
-    where g.tenant = %(tenant)s and g.conversation = m.conversation and g.turn = m.sum_turns offset 0)
+    where g.tenant = %(tenant)s and g.conversation = m.conversation
+      and g.turn between m.sum_turns - 9 and m.sum_turns + 9 and (g.turn = m.sum_turns or (
+        select count(*) > 1 and min(o.sum_dialogue - o.sum_turns) = max(o.sum_dialogue - o.sum_turns)
+        from hitherto.message o
+        where o.tenant = %(tenant)s and o.conversation = m.conversation and o.sum_turns in (g.turn, m.sum_turns)
+          and o.kind = 'text' and o.role = 'user' and o.retracted_rev is null)) offset 0)
 
 -- part: standing_summary
 -- The summary that stands for the conversation `c`.

@@ -14,10 +14,12 @@ import pytest
 import hitherto
 from hitherto import Memory, assistant, tool_result, user
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
+from hitherto.core.log.message import Role
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidInput
 from hitherto.integrations.memory_tools import memory_tools
-from hitherto.providers.scripted import Scripted
+from hitherto.policies import token_threshold
+from hitherto.providers.scripted import Gate, Scripted
 from hitherto.store.store import Store
 from tests.acceptance.family import Says, listener
 from tests.conftest import SCOPE
@@ -128,6 +130,16 @@ async def test_what_agents_have_repeated_goes_too(memory: Memory) -> None:
     assert len([1 for hit in (await memory.recall("dogs", scope=SCOPE)).hits if hit.text == kept.text]) == 2
 
 
+async def test_what_agents_have_repeated_often_goes_too(memory: Memory) -> None:
+    chat, fact = memory.conversation("c", scope=SCOPE), await memory.facts(SCOPE).add(FACT)
+    for number in range(120):
+        await chat.append(user(f"My dog is called Rex, {number}."), assistant(f"A dog called Rex, {number}."))
+    await memory.wait_for_index()
+    gone = await chat.forget(fact.id)
+    assert gone.messages == 120
+    assert not any(one.message.text for one in await chat.messages() if one.message.role is Role.ASSISTANT)
+
+
 async def test_no_byte_of_it_is_left_beside_the_turn(memory: Memory, store: Store) -> None:
     assert isinstance(store, OpenStore)
     fact = await three_days(memory)
@@ -218,6 +230,50 @@ async def test_a_turn_that_takes_the_place_of_the_wish_is_found(memory: Memory) 
     await chat.append(user("My boat is blue."), assistant("I see."))
     hits = (await memory.recall("boat", scope=SCOPE)).hits
     assert [hit.text for hit in hits][:1] == ["My boat is blue."]
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_of_messages_that_get_one_answer_none_is_found(memory: Memory, stored: bool) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    fact = await memory.facts(SCOPE).add(FACT)
+    await chat.append(user("I row a boat."), assistant("I see."))
+    row = [user("And one thing more."), user(WISH), user("Please!")]
+    if stored:
+        await chat.append(*row)
+    await chat.forget(fact.id)
+    await chat.append(*(() if stored else row), assistant("Done, no Rex."))
+    await chat.append(user("My boat is blue."), assistant("I see."))
+    await chat.finish()
+    await memory.wait_for_digests()
+    assert await memory.facts(SCOPE).list() == []
+    assert NAME not in repr(await chat.digests())
+    hits = (await memory.recall("boat, dog Rex, please one thing more", scope=SCOPE, kinds=["message"])).hits
+    assert {hit.text for hit in hits} == {"I row a boat.", "My boat is blue."}
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_what_was_digested_of_the_turn_is_digested_anew(store: Store, ended: bool) -> None:
+    gate = Gate(hears)
+    policy = token_threshold(300, within_turn=True)
+    async with open_on(store, model=Scripted(then=gate), policy=policy) as memory:
+        fact = await memory.facts(SCOPE).add(FACT)
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user(WISH))
+        for number in map(str, range(6)):
+            call = assistant(calls=[hitherto.Call(id=number, name="recall", arguments="{}")])
+            await chat.append(call, tool_result(number, "Dog: Rex. " + "word " * 100))
+        if ended:
+            gate.open()
+            await memory.wait_for_digests()
+            assert NAME in repr(await chat.digests())
+        else:
+            await gate.reached()
+        await chat.forget(fact.id)
+        gate.open()
+        await memory.wait_for_digests()
+        assert NAME not in repr(await chat.digests())
+        assert NAME in str((await chat.context(budget=4_000, recall="off")).request)
+        assert (await memory.recall("dog Rex", scope=SCOPE)).hits == ()
 
 
 async def test_an_export_keeps_the_turn_from_being_found(memory: Memory) -> None:

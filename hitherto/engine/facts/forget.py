@@ -20,7 +20,7 @@ from hitherto.engine.digests.fire import refire
 from hitherto.engine.facts.arguments import number_of
 from hitherto.engine.facts.remember import running_turn
 from hitherto.engine.handle import Handle
-from hitherto.engine.log.erase import erase_messages
+from hitherto.engine.log.erase import erase_messages, undigest
 from hitherto.engine.recall.recall import Recaller
 from hitherto.errors import InvalidFact, NotFound
 
@@ -28,8 +28,9 @@ _ANSWERS = 50
 """Messages after one that says a fact, up to the end of its turn, that are looked at for the fact's words, and before
 one that may repeat it."""
 
-_REPEATED = 100
-"""Messages of the scope, those nearest to the fact, of which it is looked whether they repeat it."""
+_REPEATED = 500
+"""Messages of the scope, users' too, those nearest to the fact, of which it is looked at a time whether they repeat
+it."""
 
 
 async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> ForgottenFact:
@@ -53,6 +54,9 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
                 "go on without"
             )
         await unit.note_forgetting(turn)
+    # A policy may act within a turn.
+    if await undigest(services.store, scope, handle.id, begins, services.canonical):
+        await refire(handle)
     facts = messages = 0
     for one in (*await services.store.facts.replaced(scope, number), number):
         # Of a fact that is said very often, some of its messages are named at a time.
@@ -60,8 +64,11 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
             if not (erased := await _erase_said(handle, known, begins)):
                 break
             messages += erased
-        if known is not None and recaller is not None:
-            messages += await _erase_repeated(handle, recaller, known, begins)
+        # Likewise of one that is repeated very often.
+        while known is not None and recaller is not None:
+            if not (erased := await _erase_repeated(handle, recaller, known, begins)):
+                break
+            messages += erased
         with suppress(NotFound):  # deleted by somebody else meanwhile
             await services.store.facts.change(scope, one, FactChange(action=FactAction.DELETED))
             facts += 1

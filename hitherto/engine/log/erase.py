@@ -67,6 +67,18 @@ async def erase_messages(
     return _count(erased)
 
 
+async def undigest(store: Store, scope: Scope, conversation: str, start: int, counter: TokenCounter) -> bool:
+    """Take what rests on the messages from seq `start` on out of the digests, as if they were erased; they stay.
+    Returns whether there was anything."""
+    async with store.write(scope, conversation) as unit:
+        hidden = without(ranges(range(start, unit.head.next_seq)), unit.head.erased)
+        changes = await _erasing(unit, hidden, counter, why="in its range something was to be forgotten")
+        found = bool(changes.rewritten or changes.outcomes)
+        if found:
+            await unit.commit(replace(changes, head=replace(changes.head, erased=unit.head.erased), erase=()))
+    return found
+
+
 async def _erasing(
     unit: Unit, erased: Ranges, counter: TokenCounter, *, why: str, unread: int | None = None
 ) -> Changes:

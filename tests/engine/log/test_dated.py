@@ -431,7 +431,9 @@ class TestZones:
                 hits = (await memory.recall("herons", scope=SCOPE)).hits
                 assert {hit.kind for hit in hits} == {*EntryKind}
                 assert {hit.said_at.utcoffset() for hit in hits} == {timedelta(hours=12)}
-            made = await memory.conversation("new", scope=SCOPE).context("herons?", budget=4_000, recall=True)
+            made = await memory.conversation("new", scope=SCOPE).context(
+                "herons?", budget=4_000, recall=hitherto.RecallOptions(kinds=frozenset({EntryKind.PASSAGE}))
+            )
             assert "passage" in {one.kind for one in made.manifest.recalled}
             assert (await memory.conversation("new", scope=SCOPE).rebuild(made.manifest)).request == made.request
             found = await memory_tools(memory, SCOPE, "c").recall("herons")
