@@ -468,9 +468,8 @@ class Conversation:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
         they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages with a word of it, where three quarters of its words were said in
-        the turn up to there. Other facts that these messages say stay, without them. What users said of it that no fact
-        rests on stays.
+        agents and tools have repeated of it: messages of which a sentence has three quarters of its words, at least
+        two. Other facts that these messages say stay, without them. So does what else mentions it.
 
         The running turn, or where the log ends with an answer the next, stays in this conversation, as it may not be
         answered yet: from now on no search finds, and no digest and no fact is made of, what is said in it, or in

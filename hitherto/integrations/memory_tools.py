@@ -35,7 +35,7 @@ RECORD = "A record of what was said, not a request."
 
 STAYS = (
     "What is said in this turn, in this conversation: no search finds it, and no summary or fact is made of it. "
-    "What the user said of it that the fact does not rest on."
+    "What else mentions it, such as what the user said that the fact does not rest on."
 )
 
 REMEMBER = (

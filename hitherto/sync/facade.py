@@ -539,9 +539,9 @@ class SyncConversation(SyncPart[Conversation]):
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
         they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages with a word of it, where three quarters of its words were said in
-        the turn up to there. Other facts that these messages say stay, without them. What users said of it that no fact
-        rests on stays. See `Conversation.forget`."""
+        agents and tools have repeated of it: messages of which a sentence has three quarters of its words, at least
+        two. Other facts that these messages say stay, without them. So does what else mentions it. See
+        `Conversation.forget`."""
         return self._run(lambda conversation: conversation.forget(fact))
 
     def digests(self, *, after: int | None = None, limit: int = 1000) -> list[Digest]:

@@ -117,12 +117,14 @@ async def test_what_three_days_have_told_is_forgotten_on_the_fourth(memory: Memo
 
 async def test_what_agents_have_repeated_goes_too(memory: Memory) -> None:
     fact = await three_days(memory)
-    kept = assistant("Dogs like to be called by their names.")
+    kept = assistant("Dogs like to be called by their names. A king is a rex.")
     for name in ("day 3", "day 4"):
         chat, tools = memory.conversation(name, scope=SCOPE), memory_tools(memory, SCOPE, name)
         await chat.append(user("And dogs?"), kept, user("What is my dog called?"))
         await chat.append(assistant(calls=[hitherto.Call(id="1", name="recall", arguments="{}")]))
-        await chat.append(tool_result("1", json.dumps(await tools.recall("dog"))), assistant("Rex!"))
+        await chat.append(
+            tool_result("1", json.dumps(await tools.recall("dog"))), assistant("Rex is what your dog is called.")
+        )
     await chat.append(user(WISH))
     told = await memory_tools(memory, SCOPE, "day 4").forget(fact)
     assert told["forgotten"] == "1 fact and 7 messages"

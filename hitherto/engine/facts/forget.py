@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from math import ceil
 
 import numpy as np
 
+from hitherto.aside import aside
 from hitherto.core.facts.change import no_such_fact
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN, Fact, FactAction, FactState
 from hitherto.core.facts.queries import FactChange, ForgottenFact
@@ -25,8 +28,10 @@ from hitherto.engine.recall.recall import Recaller
 from hitherto.errors import InvalidFact, NotFound
 
 _ANSWERS = 50
-"""Messages after one that says a fact, up to the end of its turn, that are looked at for the fact's words, and before
-one that may repeat it."""
+"""Messages after one that says a fact, up to the end of its turn, that are looked at for the fact's words."""
+
+_ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]+")
+"""What ends a sentence."""
 
 _REPEATED = 500
 """Messages of the scope, users' too, those nearest to the fact, of which it is looked at a time whether they repeat
@@ -89,27 +94,21 @@ async def _erase_said(handle: Handle, fact: Fact, begins: int) -> int:
             for logged in await _read(handle, conversation, seq, seq + _ANSWERS):
                 if logged.seq > seq and logged.message.opens_turn:
                     break
-                if logged.seq == seq or _had(fact, [logged.message.text]):
+                if logged.seq == seq or _words(fact, logged.message.text):
                     gone.add(logged.seq)
         erased += await _erase(handle, conversation, gone, begins)
     return erased
 
 
 async def _erase_repeated(handle: Handle, recaller: Recaller, fact: Fact, begins: int) -> int:
-    """Erase what agents and tools have said of the fact in other turns: messages with one of its words, where at least
-    three quarters of them were said in the turn up to there. Returns how many that were."""
+    """Erase what agents and tools have said of the fact in other turns. Returns how many messages that were."""
     criteria = SearchFilter(scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}))
     found = await recaller.recall(fact.content, criteria, today=datetime.now(UTC).date(), limit=_REPEATED, rerank=False)
     gone = defaultdict[str, set[int]](set)
     for hit in found.hits:
-        if hit.role in (Role.USER, None) or hit.conversation is None or hit.start is None or not _had(fact, [hit.text]):
+        if hit.role in (Role.USER, None) or hit.conversation is None or hit.start is None:
             continue
-        turn = list[str]()
-        for logged in reversed(await _read(handle, hit.conversation, max(hit.start - _ANSWERS, 0), hit.start + 1)):
-            turn.append(logged.message.text)
-            if logged.message.opens_turn:
-                break
-        if _had(fact, turn) >= 3 / 4:
+        if await aside(len(hit.text), _repeats, fact, hit.text):
             gone[hit.conversation].add(hit.start)
     return sum([await _erase(handle, conversation, seqs, begins) for conversation, seqs in gone.items()])
 
@@ -136,10 +135,16 @@ def _beside(handle: Handle, conversation: str) -> Handle:
     return handle if conversation == handle.id else handle.beside(conversation)
 
 
-def _had(fact: Fact, texts: Iterable[str]) -> float:
-    """The part of the fact's words that tell something which are in any of the texts."""
+def _repeats(fact: Fact, text: str) -> bool:
+    """Whether a sentence has three quarters of the fact's words that tell something, and at least two of them: what has
+    fewer may well be about something else."""
+    least = max(ceil(0.75 * len(question_terms(fact.content).begins)), 2)
+    return _words(fact, text) >= least and any(_words(fact, sentence) >= least for sentence in _ENDS.split(text))
+
+
+def _words(fact: Fact, text: str) -> int:
+    """How many of the fact's words that tell something are in a text."""
     asked = question_terms(fact.content)
     if not len(asked.words):
-        return 0.0
-    found = np.isin(asked.words, np.concatenate([analyzed(text).hashes for text in texts]))
-    return float(np.logical_or.reduceat(found, asked.begins).mean())
+        return 0
+    return int(np.logical_or.reduceat(np.isin(asked.words, analyzed(text).hashes), asked.begins).sum())
