@@ -85,7 +85,8 @@ class EstimateCounter:
 
     No less than the tokenizers of Mistral, Llama, Qwen, DeepSeek and Claude 2 count for text in the scripts of the
     table, digits, code and base64; `python -m benchmarks.estimates` prints how far above. A piece of more
-    than five characters that is repeated many times may take some tokens more. Takes time linear in the text, as the
+    than five characters that is repeated many times may take some tokens more, and so may single words that do not
+    stand in running text: the charge of a letter is that of many words. Takes time linear in the text, as the
     basis does.
 
     `image_tokens` is what Anthropic states for the largest image that Claude does not scale down.
