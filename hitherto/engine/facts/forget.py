@@ -13,7 +13,7 @@ import numpy as np
 
 from hitherto.aside import aside
 from hitherto.core.facts.change import no_such_fact
-from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN, Fact, FactAction, FactState
+from hitherto.core.facts.fact import Fact, FactAction, FactState
 from hitherto.core.facts.queries import FactChange, ForgottenFact
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged, Role
@@ -21,11 +21,11 @@ from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import analyzed, question_terms
 from hitherto.engine.digests.fire import refire
 from hitherto.engine.facts.arguments import number_of
-from hitherto.engine.facts.remember import running_turn
+from hitherto.engine.facts.remember import check_bounds, running_turn
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.erase import erase_messages, undigest
 from hitherto.engine.recall.recall import Recaller
-from hitherto.errors import InvalidFact, NotFound
+from hitherto.errors import NotFound
 
 _ANSWERS = 50
 """Messages after one that says a fact, up to the end of its turn, that are looked at for the fact's words."""
@@ -47,17 +47,7 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
         raise no_such_fact(scope, number)
     async with services.store.write(scope, handle.id) as unit:
         turn, begins = await running_turn(unit)
-        of_turn, of_day = await unit.forgettings(turn)
-        if of_turn >= MOST_OF_A_TURN:
-            raise InvalidFact(
-                f"{MOST_OF_A_TURN} facts were forgotten in this turn already, the most that one can end; go on "
-                "without, and forget the rest when the user asks for it again"
-            )
-        if of_day >= MOST_OF_A_DAY:
-            raise InvalidFact(
-                f"{MOST_OF_A_DAY} facts of this user were forgotten in the last 24 hours, the most that a day can end; "
-                "go on without"
-            )
+        check_bounds(await unit.forgettings(turn), "forgotten")
         await unit.note_forgetting(turn)
     # A policy may act within a turn.
     if await undigest(services.store, scope, handle.id, begins, services.canonical):

@@ -30,17 +30,7 @@ async def remember(handle: Handle, content: str, category: str | None) -> AddedF
         _, seq = await running_turn(unit)
         if any_in(head.erased, seq, seq):
             raise InvalidFact("the user's message of this turn was erased: nothing can be remembered of it")
-        of_turn, of_day = await unit.remembered(seq)
-        if of_turn >= MOST_OF_A_TURN:
-            raise InvalidFact(
-                f"{MOST_OF_A_TURN} facts were remembered in this turn already, the most that one can bring; go on "
-                "without, and remember the rest when it is said again"
-            )
-        if of_day >= MOST_OF_A_DAY:
-            raise InvalidFact(
-                f"{MOST_OF_A_DAY} facts were remembered of this user in the last 24 hours, the most that a day can "
-                "bring; go on without"
-            )
+        check_bounds(await unit.remembered(seq), "remembered")
         added = await unit.remember(handle.about(head), replace(fact, seqs=(seq,)))
     services.appended.set()
     return added
@@ -55,3 +45,18 @@ async def running_turn(unit: Unit) -> tuple[int, int]:
         if isinstance(opening, Mark) and opening.seq >= head.view_start:
             return head.sums.turns, opening.seq
     return head.sums.turns + 1, head.next_seq
+
+
+def check_bounds(counts: tuple[int, int], what: str) -> None:
+    """Raises InvalidFact where an agent has done this with so many facts, of a turn and of 24 hours, as it can."""
+    of_turn, of_day = counts
+    if of_turn >= MOST_OF_A_TURN:
+        raise InvalidFact(
+            f"{MOST_OF_A_TURN} facts were {what} in this turn already, the most that one can bring; go on without, "
+            "and do the rest when the user says it again"
+        )
+    if of_day >= MOST_OF_A_DAY:
+        raise InvalidFact(
+            f"{MOST_OF_A_DAY} facts of this user were {what} in the last 24 hours, the most that a day can bring; go "
+            "on without"
+        )
