@@ -409,3 +409,21 @@ async def test_a_summary_is_not_shown_below_messages_that_it_sums_up(store: Stor
         assert {one.kind for one in alone.manifest.recalled if one.conversation == "rye"} == {"digest", "passage"}
         context = await context_of(new, asked, recall=True)
         assert {one.kind for one in context.manifest.recalled if one.conversation == "rye"} == {"message"}
+
+
+async def test_the_three_best_hits_of_other_conversations_say_how_much_is_shown(store: Store) -> None:
+    """240 tokens for each hundredth by which the mean score of the three best is above 0.05."""
+    async with opened(store) as memory:
+        some = [
+            user(f"Gate {number} of the harbor was painted." + " Then we all had some tea." * 8)
+            for number in range(299)
+        ]
+        await memory.conversation("painted", scope=SCOPE).append(*some, user("A zeppelin hung at the harbor crane."))
+        await memory.wait_for_index()
+        asked = "Was the zeppelin at the harbor crane?"
+        best, second, third = [hit.score for hit in (await memory.recall(asked, scope=SCOPE, limit=5)).hits[:3]]
+        assert best > 1.2 * third
+        context = await memory.conversation("new", scope=SCOPE).context(user(asked), budget=30_000)
+        room = 24_000 * ((best + second + third) / 3 - 0.05)
+        assert 100 < room < len(some) * 60
+        assert 0.8 * room < context.manifest.sections["recalled"] < room + 60

@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from psycopg import AsyncConnection
 
-from hitherto.core.changes import Changes
 from hitherto.core.context.manifest import FactsShown, Injected, Manifest, RecalledEntry, SavedRequest, record_of
 from hitherto.core.policy.span import Fate, Reason, Span
 from hitherto.core.scope import Scope
 from hitherto.store.store import Store
+from tests.databases import OpenStore
 from tests.store.samples import SCOPE, dialogue, write
 
 OTHER_USER = replace(SCOPE, user="another")
@@ -167,10 +168,13 @@ class TestContext:
         for name in ("c", "d"):
             await write(store, name, *dialogue(2))
         found = manifest("d", shown(0, 3), takes=() if takes == "d" else (takes,))
-        async with store.write(SCOPE, takes) as unit:
+        assert isinstance(store, OpenStore)
+        async with await AsyncConnection.connect(store.owners_url) as erasing:
+            # As who erases does, when it has looked for kept contexts and is about to commit.
+            await erasing.execute("update hitherto.conversation set erased = '[[0, 0]]' where id = %s", [takes])
             keeping = asyncio.create_task(keep(store, found))
-            await asyncio.sleep(0.1)
-            await unit.commit(Changes(head=replace(unit.head, erased=((0, 0),)), erase=((0, 0),)))
+            await asyncio.wait([keeping], timeout=0.3)
+            await erasing.commit()
         await keeping
         assert await revs(store, "d") == []
 
