@@ -103,11 +103,11 @@ def checked_list(value: object, name: str, of: str) -> list[Any]:
     return list(cast("Iterable[Any]", value))
 
 
-def checked_revision(at: object) -> int | None:
+def checked_revision(given: object, name: str = "at") -> int | None:
     """The revision. Raises InvalidInput for anything but a whole number, or None."""
-    if at is not None and (not isinstance(at, int) or isinstance(at, bool)):
-        raise InvalidInput(f"at is {at!r}; give the number of a revision, as append returns it (rev)")
-    return at
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+        raise InvalidInput(f"{name} is {given!r}; give the number of a revision, as append returns it (rev)")
+    return given
 
 
 def check_key(key: object) -> None:

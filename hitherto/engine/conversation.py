@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from hitherto.aside import aside, weight
@@ -23,8 +23,19 @@ from hitherto.core.facts.queries import AddedFact, ForgottenFact
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.head import Head, LatestDigest
-from hitherto.core.log.message import CHAT, RESPONSES, Logged, Message, Payload, Wire, check_item, storable, to_json
+from hitherto.core.log.head import Head, LatestDigest, empty
+from hitherto.core.log.message import (
+    CHAT,
+    RESPONSES,
+    Logged,
+    Message,
+    Payload,
+    Role,
+    Wire,
+    check_item,
+    storable,
+    to_json,
+)
 from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
 from hitherto.core.policy.policy import Policy, policy_json
@@ -50,8 +61,8 @@ from hitherto.engine.context.view import ViewBuilder, items_within
 from hitherto.engine.digests.fire import committed, fired, refire
 from hitherto.engine.facts.forget import forget
 from hitherto.engine.facts.remember import remember
-from hitherto.engine.handle import Handle
-from hitherto.engine.log.append import AppendResult, append
+from hitherto.engine.handle import Handle, check_unchanged
+from hitherto.engine.log.append import AppendResult, Place, append
 from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
@@ -98,6 +109,8 @@ class Conversation:
         *messages: Appendable,
         key: str | None = None,
         expect: int | None = None,
+        at: int | None = None,
+        unchanged_since: int | None = None,
         wire: Wire | None = None,
         policy: PolicyLike | None = None,
         budget: int | None = None,
@@ -106,28 +119,36 @@ class Conversation:
 
         The messages are durable when this returns. `key` makes it idempotent: a second call with the same key and
         messages returns the first result and writes nothing; the key is remembered for the setting `keep_receipts`.
-        `expect` is the seq that the first message must get, for writers that must not interleave. `wire` names the
+        `expect` is the seq that the first message must get, for writers that must not interleave. With `at`, the batch
+        takes the place of what follows message `at`, as a `rewind` to there and an append would, but both or none of
+        it is done. `unchanged_since` is a revision since which no message may have come, gone or been erased. `wire`
+        names the
         format of messages given as dicts; without it, their shape tells. `policy` governs this append alone; without
         it, the conversation's policy does. `budget` is that of the contexts that are made of the conversation, which
         decides with some policies what is due; the default is the setting `budget`.
 
         Raises InvalidMessage and InvalidBatch for what cannot be appended, IdempotencyKeyReused for a key that was used
-        with other messages, ConcurrentWrite when `expect` does not hold; nothing is written then.
+        with other messages, ConcurrentWrite when `expect` or `unchanged_since` does not hold, InvalidInput for an `at`
+        to which the conversation cannot be rewound; nothing is written then.
         """
+        place = Place(expect=expect, at=_seq(at, "at"), since=checked_revision(unchanged_since, "unchanged_since"))
         batch = await self._services.read_messages(messages, wire)
         if not batch:
             raise InvalidBatch("the batch is empty; append at least one message")
         check_key(key)
         most = None if budget is None else checked_budget(budget, 0)[0]
         handle, governing = replace(self._handle, budget=most), self._services.usable(policy)
-        appended = await append(handle, batch, key=key, expect=expect, request=governing)
+        appended = await append(handle, batch, key=key, place=place, request=governing)
         self._go_by_what_is_stored()
         return appended
 
     def turn(
         self,
-        question: str | Appendable | Sequence[Appendable],
+        question: str | Appendable | Sequence[Appendable] | None = None,
         *,
+        at: int | None = None,
+        expect: int | None = None,
+        question_first: bool = False,
         key: str | None = None,
         partial: Partial = "keep",
         budget: int | None = None,
@@ -148,6 +169,18 @@ class Conversation:
         and their results, with the question before the first) is appended before the next request, so that what tools
         have done is in the log if the process dies. See `Turn`.
 
+        Without a `question`, what the log ends with is answered: a user's message, or results. With `question_first`,
+        the question is appended when the block begins, so that it is kept whatever becomes of the answer; a later
+        `turn()` without a question answers it.
+
+        `at` is the seq of a message, and the turn goes on from there as if it was the last: `turn(at=seq)` answers that
+        message anew, and `turn(question, at=seq)` asks something else behind it (-1: at the beginning). What follows it
+        is replaced when the answer is complete, and not before: with an error, a cancellation or a stream that breaks
+        off, nothing changed. Until then, steps are kept in this process only.
+
+        `expect` is a revision since which no message may have come, gone or been erased, as the page knows that the
+        user looks at: ConcurrentWrite is raised at the beginning, or at the end if it happened in between.
+
         `key` makes the turn idempotent: a retry of an answered one has the stored answer, is `done` at once, and writes
         nothing; a retry of one with steps goes on from them, or asks the question again if something was said since. If
         the block ends by an exception or a cancellation before the answer is there, or the stream breaks
@@ -159,10 +192,14 @@ class Conversation:
         `context` and `append` raise; at the beginning of the block IdempotencyKeyReused for a key that was used for
         another question or without an answer, and NotFound if the answer was erased.
         """
+        at, expect = _seq(at, "at"), checked_revision(expect, "expect")
+        first = checked_switch(question_first, "question_first")
         asked = list(_listed(question, "question"))
         for one in asked:
             check_item(one)
         asked = [self._services.read(message) for message in asked]
+        if question is not None and not asked:
+            raise InvalidInput("the turn has no question; give a text, a message, several, or None to answer the log")
         governing = self._services.usable(policy)
 
         async def contexts(incoming: Sequence[Message]) -> Context:
@@ -178,12 +215,16 @@ class Conversation:
                 recall=recall,
                 cross_session=cross_session,
                 facts=facts,
+                upto=at,
                 wait=wait,
                 join_neighbors=join_neighbors,
             )
 
-        async def append(batch: Sequence[Message], key: str | None, other: Policy | None) -> AppendResult:
-            return await self.append(*batch, key=key, policy=other or governing, budget=budget)
+        async def append(
+            batch: Sequence[Message], key: str | None, other: Policy | None, since: int | None
+        ) -> AppendResult:
+            governs = other or governing
+            return await self.append(*batch, key=key, policy=governs, budget=budget, at=at, unchanged_since=since)
 
         return Turn(
             asked,
@@ -194,10 +235,37 @@ class Conversation:
             model=model,
             key=key,
             partial=partial,
+            at=at,
+            expect=expect,
+            question_first=first,
             contexts=contexts,
             append=append,
             retry=self._retry,
+            check=self._check_turn,
         )
+
+    async def _check_turn(self, at: int | None, expect: int | None, *, asks: bool) -> None:
+        """Raises ConcurrentWrite where the messages changed since `expect`, and InvalidInput where nothing is there to
+        be answered by a turn that asks nothing."""
+        if expect is not None:
+            check_unchanged(await self.head() or empty(datetime.now(UTC)), expect, self.id)
+        if asks:
+            return
+        if at is None:
+            head = await self.head()
+            if head is None or head.closed or head.next_seq == head.view_start:
+                raise InvalidInput(
+                    f"{self.id!r} ends with an answer, or is empty: there is nothing to answer. Give the question, or "
+                    "at=… with the seq of the message to be answered anew"
+                )
+            return
+        there = [] if at < 0 else await self.messages(start=at, stop=at + 1)
+        shown = [one for one in there if one.retracted_rev is None and not one.erased]
+        if not shown or shown[0].message.role is Role.ASSISTANT:
+            raise InvalidInput(
+                f"at is {at}, which is no message of {self.id!r} to be answered; give the seq of a user's message or "
+                "of a result that is shown, or a question too"
+            )
 
     async def _retry(self, question: Sequence[Message], key: str) -> TurnProgress | None:
         """What turns with this key and this question have appended: see `Turn`. None if nothing; what one left when it
@@ -228,6 +296,7 @@ class Conversation:
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         at: int | None = None,
+        upto: int | None = None,
         wait: bool | float = False,
         join_neighbors: bool | None = None,
     ) -> Context:
@@ -253,7 +322,8 @@ class Conversation:
         `chunks`, needs neither. `facts` says whether the known facts about the conversation's subject are shown. The
         default is the setting `facts`; other settings say where facts stand and how much of the budget they may take.
 
-        `at` shows the conversation as it was at that revision. `wait` lets a digest in progress finish first, for at
+        `at` shows the conversation as it was at that revision, `upto` as if message `upto` (a seq; -1 for none) was its
+        last. `wait` lets a digest in progress finish first, for at
         most that many seconds (True: 30; a day at most); a digest that was put off for a later try is not waited for.
 
         `join_neighbors` makes one chat message of neighbors of one role, and of all system messages, for models whose
@@ -261,12 +331,15 @@ class Conversation:
         the provider is a server of one's own. The other formats have no need of it.
 
         Raises BudgetExceeded when not even the incoming messages fit, InvalidMessage or InvalidBatch for an unusable
-        `incoming`, NotFound for a revision that does not exist. A conversation that does not exist yet is empty.
+        `incoming`, NotFound for a revision that does not exist, InvalidInput for an `upto` to which the conversation
+        could not be rewound. A conversation that does not exist yet is empty.
         """
         budget, reserve = checked_budget(self._services.settings.budget if budget is None else budget, reserve)
         instructions, model = checked_words(instructions, "instructions"), checked_words(model, "model")
         instructions = None if instructions is None else storable(instructions)
-        at = checked_revision(at)
+        at, upto = checked_revision(at), _seq(upto, "upto")
+        keeping = at is None and keeps(self._handle)
+        at = at if upto is None else await self._handle.ending_at(upto, at)
         codec, settings = self._services.codec(wire), self._services.settings
         joins = None if join_neighbors is None else checked_switch(join_neighbors, "join_neighbors")
         joins = settings.joins_neighbors if joins is None else joins
@@ -281,6 +354,7 @@ class Conversation:
             model=model or settings.encoding,
             family=self._services.family(model),
             join_neighbors=joins,
+            upto=upto,
             cache_breakpoints=settings.cache_breakpoints and codec.takes_breakpoints(model),
         )
         tools = [] if cast(object, tools) is None else checked_list(tools, "tools", "tool schemas")
@@ -298,7 +372,7 @@ class Conversation:
             )
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
         watch.context_built(seconds=time.perf_counter() - began)
-        if at is None and keeps(self._handle):
+        if keeping:
             await keep(self._handle, made.manifest, request.incoming)
         return made
 
@@ -588,15 +662,18 @@ class Conversation:
         governing, model = self._services.usable(policy), checked_words(model, "model")
         return await Rewinder(self._handle).pop(policy=governing, model=model)
 
-    async def rewind(self, *, to: int) -> int:
-        """Retract all messages after seq `to` (-1: all), for "edit and retry". Returns how many.
+    async def rewind(self, *, to: int, expect: int | None = None) -> int:
+        """Retract all messages after seq `to` (-1: all). Returns how many. To replace them by others, `turn` and
+        `append` have `at`, which takes nothing back before the others are there.
 
-        They stay in the log, marked, as `pop` leaves them; what was appended before and is not shown any more cannot be
-        rewound to. Raises InvalidInput for such a seq, and for one that does not exist.
+        They stay in the log, marked, as `pop` leaves them. `expect` is a revision since which no message may have come,
+        gone or been erased. Raises InvalidInput for a seq that does not exist or was cleared, ConcurrentWrite when
+        `expect` does not hold.
         """
-        if not isinstance(cast(object, to), int) or isinstance(to, bool):
-            raise InvalidInput(f"to is {to!r}; give the seq of the last message that stays")
-        return await Rewinder(self._handle).rewind(to)
+        last = _seq(to, "to")
+        if last is None:
+            raise InvalidInput("to is None; give the seq of the last message that stays, -1 for none")
+        return await Rewinder(self._handle).rewind(last, expect=checked_revision(expect, "expect"))
 
     async def replace(
         self,
@@ -688,6 +765,13 @@ async def wait_for_digests(conversation: Conversation, seconds: float) -> None:
             while (head := await conversation.head()) and awaited(head):
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, 0.25)
+
+
+def _seq(given: object, name: str) -> int | None:
+    """Raises InvalidInput for what is no number."""
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+        raise InvalidInput(f"{name} is {given!r}; give the seq of the last message that stays, -1 for none")
+    return given
 
 
 def _schemas(tools: Sequence[Mapping[str, Any]]) -> list[str]:

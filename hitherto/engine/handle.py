@@ -20,7 +20,7 @@ from hitherto.core.scope import THE_USER, Scope
 from hitherto.engine.log.erase import erase_expired, is_due
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
-from hitherto.errors import NotFound
+from hitherto.errors import ConcurrentWrite, InvalidInput, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +46,33 @@ class Handle:
             head = await store.head(self.scope, self.id, at=at)
         return self._there(head, at)
 
+    async def ending_at(self, upto: int, at: int | None) -> int:
+        """The revision, `at` or the newest, of which the conversation is to be seen as far as message `upto`. Raises
+        NotFound for a revision that does not exist, InvalidInput where the conversation cannot end there."""
+        head = await self.head(at)
+        check_end(head, upto, "upto", self.id)
+        return head.rev
+
     async def head_and_known(
-        self, space: Space | None, at: int | None = None, *, facts: bool = True, calls: Collection[str] = ()
+        self,
+        space: Space | None,
+        at: int | None = None,
+        *,
+        upto: int | None = None,
+        facts: bool = True,
+        calls: Collection[str] = (),
     ) -> tuple[HeadWithCalls, KnownFacts, bool]:
         """The head, as `head` gives it, the known facts about the conversation's subject, and whether there is more in
         the scope: usually one round trip. Expired messages are erased first, those of the tenant's other conversations
         too, because facts may rest on them. Without `facts`, no facts are read. Of `calls`, the head has those that are
         open."""
         store, asked = self.services.store, KnownFactsQuery(subject=self.subject or THE_USER, space=space, facts=facts)
-        head, known, others = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
+        head, known, others = await store.head_and_known(self.scope, self.id, asked, at=at, upto=upto, calls=calls)
         if head is not None and is_due(head):
             await erase_expired(store, self.scope, self.id, self.services.canonical)
         if known.due:
             await purge(self.services, self.scope.tenant)
-            head, known, others = await store.head_and_known(self.scope, self.id, asked, at=at, calls=calls)
+            head, known, others = await store.head_and_known(self.scope, self.id, asked, at=at, upto=upto, calls=calls)
         if (
             facts and head is not None and known.subject.id != self.about(head)
         ):  # this object names another subject, which is not stored yet
@@ -137,6 +150,26 @@ class Handle:
         if head.rev:
             return AgentDefaults(policy=head.agent_policy, cross_session=head.agent_cross_session)
         return await self.services.store.defaults(tenant=self.scope.tenant, agent=self.scope.agent)
+
+
+def check_unchanged(head: Head, since: int | None, conversation: str) -> None:
+    """Raises ConcurrentWrite where messages came, went, were hidden or erased after the revision `since`."""
+    if since is not None and not head.messages_rev <= since <= head.rev:
+        raise ConcurrentWrite(
+            f"expect={since}, but the messages of {conversation!r} changed since, at revision {head.messages_rev}: "
+            "read them and decide again",
+            actual=head.rev,
+        )
+
+
+def check_end(head: Head, seq: int, name: str, conversation: str) -> None:
+    """Raises InvalidInput where message `seq`, given as `name`, cannot be the last one that is shown."""
+    if not head.view_start - 1 <= seq < head.next_seq:
+        there = f"from {head.view_start - 1} to {head.last_seq}" if head.next_seq else "-1, as it is empty"
+        raise InvalidInput(
+            f"{name} is {seq}, but {conversation!r} can end {there}: give the seq of the last message that stays, "
+            f"{head.view_start - 1} for none"
+        )
 
 
 def _stored(policy: str | None) -> Policy | None:

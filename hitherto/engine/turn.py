@@ -32,6 +32,12 @@ Partial = Literal["keep", "drop"]
 log = logger("hitherto")
 
 
+class TurnCheck(Protocol):
+    """Raises where a turn cannot begin: see `Conversation.turn`."""
+
+    async def __call__(self, at: int | None, expect: int | None, *, asks: bool) -> None: ...
+
+
 class ModelDump(Protocol):
     """An object of an SDK, such as a completion or an event: a pydantic model."""
 
@@ -47,7 +53,8 @@ class Turn:
     Inside, `request` are the arguments for the API call. `add` takes the answer, or `stream` its events; where the
     answer calls tools, `calls` are those without a result, and `add` takes their results too. When no call waits any
     more, the question, the calls and the results are appended as a step, and `request` is made anew. `done` says that
-    the answer is there. At the end of the block what is left is appended at once.
+    the answer is there. At the end of the block what is left is appended at once. A turn that replaces what follows a
+    message (`at`) appends nothing before the end, and nothing at all without a whole answer.
     """
 
     def __init__(
@@ -61,17 +68,24 @@ class Turn:
         model: str | None,
         key: str | None,
         partial: Partial,
+        at: int | None,
+        expect: int | None,
+        question_first: bool,
         contexts: Callable[[Sequence[Message]], Coroutine[Any, Any, Context]],
-        append: Callable[[Sequence[Message], str | None, Policy | None], Coroutine[Any, Any, AppendResult]],
+        append: Callable[[Sequence[Message], str | None, Policy | None, int | None], Coroutine[Any, Any, AppendResult]],
         retry: Callable[[Sequence[Message], str], Coroutine[Any, Any, TurnProgress | None]],
+        check: TurnCheck,
     ) -> None:
         check_key(key)
         if partial not in ("keep", "drop"):
             raise InvalidInput(f"partial is {partial!r}; give 'keep' or 'drop'")
-        if not question:
-            raise InvalidInput("the turn has no question; give a text, a message, or several")
+        if question_first and (at is not None or not question):
+            raise InvalidInput(
+                "question_first goes with a question, and not with at: nothing is replaced before the answer is there"
+            )
         self._scope, self._conversation, self._formats, self._codec = scope, conversation, formats, formats.codec(wire)
-        self._build_context, self._append_batch, self._retry = contexts, append, retry
+        self._build_context, self._append_now, self._retry, self._check = contexts, append, retry, check
+        self._at, self._expect, self._question_first = at, expect, question_first
         self._question = tuple(question)
         self._model = model
         """Who answers, as far as is known; what the API says counts."""
@@ -114,6 +128,11 @@ class Turn:
         last = self._answer[-1] if self._answer else None
         said = last is not None and last.role is Role.ASSISTANT and not last.goes_on
         return self._replayed or self._broken or (said and not self.calls)
+
+    @property
+    def partial(self) -> bool:
+        """Whether the answer broke off: `text` is what came of it."""
+        return self._broken
 
     @property
     def replayed(self) -> bool:
@@ -236,6 +255,12 @@ class Turn:
         self._state = "open"
         if self._key is not None:
             await self._take_progress(self._key)
+        if self._appended:
+            self._expect = None  # of the turn's own steps, the page knew nothing
+        elif not self._replayed:
+            await self._check(self._at, self._expect, asks=bool(self._question))
+            if self._question_first:
+                await uninterrupted(self._append_step(list(self._question)))
         await self._go_on()
         return self
 
@@ -251,7 +276,16 @@ class Turn:
         if not self._replayed and not self._overtaken:
             await uninterrupted(self._append())
 
+    async def _append_batch(
+        self, batch: Sequence[Message], key: str | None, policy: Policy | None = None
+    ) -> AppendResult:
+        done = await self._append_now(batch, key, policy, self._expect)
+        self._expect = None if self._expect is None else done.rev
+        return done
+
     async def _append(self) -> None:
+        if self._broken and self._at is not None:
+            return
         if self._broken and self._partial != "drop":
             await self._append_results()
         answer = self._without_open_calls() if self._broken else self._answer
@@ -265,7 +299,7 @@ class Turn:
             self._result = await self._append_batch(self._dated(batch), None, none())  # under which nothing is due
             return
         try:
-            self._result = await self._append_batch(self._dated(batch), self._key, None)
+            self._result = await self._append_batch(self._dated(batch), self._key)
         except IdempotencyKeyReused:
             if self._key is not None:
                 await self._take_progress(self._key)
@@ -285,7 +319,7 @@ class Turn:
         """Append the calls and results before the next request, with the question before the first."""
         key = None if self._key is None else step_key(self._key, self._steps)
         try:
-            self._result = await self._append_batch(self._dated(step), key, None)
+            self._result = await self._append_batch(self._dated(step), key)
         except IdempotencyKeyReused as error:
             self._overtaken = True
             raise IdempotencyKeyReused(
@@ -300,13 +334,13 @@ class Turn:
         if found is None:
             return
         self._answer, self._steps, self._taken = list(found.messages), found.steps, len(found.messages)
-        self._appended = len(self._question) + len(self._answer) if self._answer else 0
+        self._appended = len(self._question) + len(self._answer) if self._answer or found.asked else 0
         if found.result is not None:
             self._replayed, self._result = True, found.result
 
     def _dated(self, batch: list[Message]) -> list[Message]:
         """The messages of an append. What has no time was said when the question was, and so on its day."""
-        at = self._question[-1].said_at
+        at = self._question[-1].said_at if self._question else None
         return batch if at is None else [one if one.said_at is not None else one.dated(at) for one in batch]
 
     def _pending(self, answer: Sequence[Message] | None = None) -> list[Message]:
@@ -321,13 +355,14 @@ class Turn:
         if self.done or self.calls:
             return
         step = self._pending()
+        appends = bool(self._answer and step and self._at is None)
         try:
             context = await self._build_context(step)
         except BudgetExceeded:
-            if self._answer and step:
+            if appends:
                 await uninterrupted(self._append_step(step))  # what the tools have done is not lost with the request
             raise
-        if self._answer and step:
+        if appends:
             await uninterrupted(self._append_step(step))
         self._context = context
 

@@ -30,11 +30,13 @@ class TurnProgress:
     """What turns with the same key and question have appended: the `messages` after the question, in `steps` steps.
 
     `result` is that of the answer; None if there is no answer yet. The messages are then those of the steps if nothing
-    was said since; else none, and the question is asked again."""
+    was said since; else none, and the question is asked again. `asked`: the question is in the log, and nothing was
+    said since."""
 
     messages: tuple[Message, ...]
     steps: int
     result: AppendResult | None = None
+    asked: bool = False
 
 
 def marked(message: Message, key: str | None, size: int) -> Message:
@@ -76,8 +78,12 @@ async def retried(handle: Handle, question: Sequence[Message], key: str) -> Turn
     batches = await _batches(handle, receipts)
     if answer is not None and (not batches[-1] or any(one.erased for batch in batches for one in batch)):
         raise NotFound(f"key={key!r} was answered before, and the answer was erased since; use another key")
-    begins = [at for at, batch in enumerate(batches) if _begins(batch, question)]
-    said = [one for batch in batches[begins[-1] :] for one in batch][len(question) :] if begins else []
+    begins = [at for at, batch in enumerate(batches) if _begins(batch, question)] if question else [0]
+    turn = [one for batch in batches[begins[-1] :] for one in batch] if begins else []
+    said = turn[len(question) :]
+    if turn and not said and answer is None:  # the question was appended first
+        newest = await _take_back(handle, question, key, after=turn[-1])
+        return TurnProgress(messages=(), steps=steps, asked=newest)
     if not said or said[0].message.role is not Role.ASSISTANT:
         raise IdempotencyKeyReused(
             f"key={key!r} was used for another question, or without an answer (seq {receipts[0].start} to "
@@ -88,7 +94,7 @@ async def retried(handle: Handle, question: Sequence[Message], key: str) -> Turn
         result = AppendResult(start=answer.start, end=answer.end, rev=answer.rev, replayed=True)
         return TurnProgress(messages=messages, steps=steps, result=result)
     newest = await _take_back(handle, question, key, after=said[-1])
-    return TurnProgress(messages=messages if newest else (), steps=steps)
+    return TurnProgress(messages=messages if newest else (), steps=steps, asked=newest)
 
 
 async def _batches(handle: Handle, receipts: Sequence[Receipt]) -> list[list[Logged]]:

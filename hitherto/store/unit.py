@@ -15,6 +15,7 @@ from hitherto.core.facts.fact import NewFact
 from hitherto.core.facts.queries import AddedFact, CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
+from hitherto.core.log.head import REPLACED
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import (
     AnyProbe,
@@ -64,6 +65,7 @@ class Unit:
         self._names = rows.scope_values(scope, conversation)
         self.receipt: Receipt | None = None
         self._row: Any = None
+        self._calls: Collection[str] = ()
         self._digest_end: tuple[int, Mark] | None = None
         """The last seq of the digest that is held, and the answer to `SeqAt` there."""
         self._done = False
@@ -71,6 +73,7 @@ class Unit:
     async def begin(self, key: str | None, digest: int | None, calls: Collection[str]) -> None:
         """Lock the conversation, and the digest if there is one, and read its head and the key's receipt: one round
         trip, two for a new conversation. Raises psycopg's errors."""
+        self._calls = calls
         # Read committed, whatever the database's default: what is read after the lock needs a new snapshot.
         held = await self._hold(key, digest, calls, "begin isolation level read committed")
         while not held:
@@ -226,6 +229,14 @@ class Unit:
         self._done = True
         return added
 
+    async def apply(self, changes: Changes) -> None:
+        """Write changes that `commit` makes durable together with its own; `head` is then as they leave it. Raises
+        what `commit` does."""
+        with ours():
+            async with self._connection.pipeline():
+                await self._write(changes)
+        await self._hold(None, None, self._calls, SQL["lock"])
+
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
         progress are due at once.
@@ -281,9 +292,10 @@ class Unit:
                     values = [{**at, **rows.message_values(one)} for one in some]
                     await connection.kept_cursor(query).executemany(query, values)
         updated_at = None if changes.background else max([now, *[logged.created_at for logged in changes.messages]])
-        await connection.execute_often(
-            SQL["update_conversation"], {**at, **heads.head_values(head), "updated_at": updated_at}
-        )
+        hides = head.view_start != self.head.view_start or any(one.stage == REPLACED for one in changes.fire)
+        moved = hides or bool(changes.messages or changes.retract or changes.erase)
+        values = {**at, **heads.head_values(head), "moved": moved, "updated_at": updated_at}
+        await connection.execute_often(SQL["update_conversation"], values)
         await self._write_calls(changes)
         if (changes.title, changes.metadata, changes.ttl) != (None, None, None):
             described = {"title": changes.title, "metadata": changes.metadata, "ttl": changes.ttl}

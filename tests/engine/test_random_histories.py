@@ -42,6 +42,7 @@ others = st.one_of(
     st.tuples(st.just("policy"), st.integers(0, 2)),
     st.tuples(st.just("pop")),
     st.tuples(st.just("rewind"), st.integers(0, 9)),
+    st.tuples(st.just("put"), st.integers(0, 9)),
     st.tuples(st.just("clear")),
     st.tuples(st.just("replace"), st.integers(0, 3)),
     st.tuples(st.just("back")),
@@ -106,6 +107,8 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
             await here.pop()
         case ("rewind", int(by)):
             await here.rewind(by)
+        case ("put", int(by)):
+            await here.put(by)
         case ("clear",):
             await here.clear()
         case ("replace", int(size)):

@@ -90,6 +90,22 @@ class World:
         self.said += batch
         await self.check_fired(done.fired, before)
 
+    async def put(self, by: int) -> None:
+        """Say something else in place of the last messages, in one step."""
+        head = await self.chat.head()
+        if head is None:
+            return
+        live = [one.seq for one in await self.chat.messages() if one.live(head.rev)]
+        to, said = max(head.last_seq - by, head.view_start - 1), {"role": "user", "content": f"instead of {by}"}
+        before = await self.chat.digests()
+        done = await self.chat.append(said, at=to, unchanged_since=head.messages_rev)
+        self.said.append(said)
+        after = await self.chat.head()
+        assert after is not None
+        shown = [one.seq for one in await self.chat.messages() if one.live(after.rev)]
+        assert shown == [*(seq for seq in live if seq <= to), done.start]
+        await self.check_fired(done.fired, before)
+
     async def wait(self) -> None:
         """Until all that expires has expired; contexts that were taken before cannot be made again."""
         await self.time.pass_days(2)
@@ -156,8 +172,11 @@ class World:
             return
         live = [one.seq for one in await self.chat.messages() if one.live(head.rev)]
         to = max(head.last_seq - by, head.view_start - 1)
+        asked: dict[str, Any] = {"wire": RESPONSES, "model": MODEL}
+        as_if = await self.context({**asked, "upto": to}, ENDLESS)
         taken = await self.chat.rewind(to=to)
         assert taken == sum(seq > to for seq in live)
+        assert (await self.context(asked, ENDLESS)).request == as_if.request
         after = await self.chat.head()
         assert after is not None
         assert [one.seq for one in await self.chat.messages() if one.live(after.rev)] == [s for s in live if s <= to]

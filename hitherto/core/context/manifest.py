@@ -93,8 +93,8 @@ class SavedRequest(_Frozen):
     `family` that of the opaque items that could be sent. `recall_tokens` and `facts_room` were set aside for recalled
     content and for facts. `cache_breakpoints` is whether the request was made with them, `join_neighbors` whether
     neighbors of one role are one message, `days` are those of the incoming messages if user messages begin with their
-    day. `items` is there for what a session of an SDK was shown: items that went to the model with the SDK's own
-    instructions and input."""
+    day. `upto` is the message with which the conversation ends, where that was not its last. `items` is there for what
+    a session of an SDK was shown: items that went to the model with the SDK's own instructions and input."""
 
     incoming: list[tuple[str, str]]
     instructions: str | None
@@ -106,6 +106,7 @@ class SavedRequest(_Frozen):
     cache_breakpoints: bool = False
     join_neighbors: bool = False
     days: list[date] | None = None
+    upto: int | None = None
     items: SavedItems | None = None
 
 
@@ -162,6 +163,8 @@ class Manifest(_Frozen):
         found = self.model_dump(mode="json")
         if self.request.items is None:  # a request's, as almost all are
             del found["request"]["items"]
+        if self.request.upto is None:  # likewise
+            del found["request"]["upto"]
         return found
 
     @classmethod

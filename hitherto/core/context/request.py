@@ -175,6 +175,7 @@ class ContextRequest:
     the newest messages are shown, as they are, and where the newest group does not fit, none. `framework` is whether
     the items are for a framework: see `WireFormat`. `shorten_for` is the budget by which old results are shortened, if
     it is not `budget`. With `days`, those of the incoming messages, each user message begins with its day.
+    `upto` is the message with which the conversation ends, where that is not its last.
     """
 
     incoming: tuple[Message, ...]
@@ -198,6 +199,7 @@ class ContextRequest:
     framework: bool = False
     shorten_for: int | None = None
     days: tuple[date, ...] | None = None
+    upto: int | None = None
     tools_text: tuple[str, ...] = ()
     tools_tokens: int = 0
 

@@ -78,7 +78,8 @@ class LatestDigest:
 class Head:
     """The state of one conversation at one revision. Its size does not grow with the conversation's length.
 
-    A conversation that does not exist yet has revision 0. `sums` run through the last live message, `view_sums` up to
+    A conversation that does not exist yet has revision 0. `messages_rev` is the revision at which messages last came,
+    went, were hidden or erased. `sums` run through the last live message, `view_sums` up to
     the one before `view_start`, `digest_sums` through `digest.end`. `digest` rests on no cleared message. `closed`: the
     last live message can end a round (it is a final assistant message). `run_start` is the first of the tool calls and
     reasoning items with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint. `awaited` are
@@ -98,10 +99,10 @@ class Head:
     `clock` is the store's clock: it decides what is due. `now` is the timestamp of what is written: the same time, but
     never before the newest message's, in case a clock that was ahead has been set back.
 
-    A past head is without `awaited`, `late`, `failures`, `resume_at`, `facts_due_at`, `running`, `finish_seq` and the
-    frontiers of stages that find facts. Its `run_start`, `policy`, `agent_policy`, `cross_session`,
-    `agent_cross_session`, `latest`, `next_expiry`, `subject`, `private`, `extracted`, `ttl` and `time_zone` are the
-    present ones.
+    A past head may end before the last message that there was then. It is without `awaited`, `late`, `failures`,
+    `resume_at`, `facts_due_at`, `running`, `finish_seq` and the frontiers of stages that find facts. Its
+    `messages_rev`, `run_start`, `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`,
+    `next_expiry`, `subject`, `private`, `extracted`, `ttl` and `time_zone` are the present ones.
     """
 
     ref: int
@@ -137,6 +138,7 @@ class Head:
     finish_seq: int = 0
     ttl: timedelta | None = None
     time_zone: str | None = None
+    messages_rev: int = 0
 
     @property
     def resting(self) -> bool:

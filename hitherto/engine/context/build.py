@@ -92,7 +92,7 @@ class ContextBuilder:
         `facts` is whether facts are shown (None: as the setting says).
         """
         calls = {call for message in request.incoming for call in message.answers}
-        head, known, others = await self._head_and_known(facts, at, calls)
+        head, known, others = await self._head_and_known(facts, at, request.upto, calls)
         if self.handle.services.settings.date_messages and not request.framework:
             zone = await self.handle.zone(head)
             days = [in_zone(one.said_at or head.now, zone).date() for one in request.incoming]
@@ -208,13 +208,13 @@ class ContextBuilder:
         )
 
     async def _head_and_known(
-        self, facts: bool | None, at: int | None, calls: Collection[str] = ()
+        self, facts: bool | None, at: int | None = None, upto: int | None = None, calls: Collection[str] = ()
     ) -> tuple[HeadWithCalls, KnownFacts | None, bool]:
         """The head, the known facts (None where they are not shown), and whether there is more in the scope."""
         shows = self.handle.services.settings.facts if facts is None else facts
         space = None if self.recaller is None else self.recaller.space
         shows = shows and self.recaller is not None
-        head, known, others = await self.handle.head_and_known(space, at, facts=shows, calls=calls)
+        head, known, others = await self.handle.head_and_known(space, at, upto=upto, facts=shows, calls=calls)
         return head, known if shows and not self.handle.private(head) else None, others
 
     async def _with_facts(
@@ -245,7 +245,7 @@ class ContextBuilder:
 
     async def known(self, budget: int) -> str | None:
         """See `Conversation.known`."""
-        head, known, _ = await self._head_and_known(None, None)
+        head, known, _ = await self._head_and_known(None)
         if known is None or not len(known.ids):
             return None
         services = self.handle.services

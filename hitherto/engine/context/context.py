@@ -114,6 +114,7 @@ def finished(
             cache_breakpoints=request.cache_breakpoints,
             join_neighbors=request.join_neighbors,
             days=None if request.days is None else list(request.days),
+            upto=request.upto,
         ),
         sha256=request_sha256(sent),
     )

@@ -60,6 +60,7 @@ async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
         cache_breakpoints=asked.cache_breakpoints,
         join_neighbors=asked.join_neighbors,
         days=None if asked.days is None else tuple(asked.days),
+        upto=asked.upto,
     ).with_tools(tools, asked.tools)
     source = await again(handle, manifest.injected)
     facts = await known_again(handle, manifest.facts)
@@ -69,7 +70,7 @@ async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
     policy = stored(json.dumps(manifest.policy))
     try:
         calls = {call for message in incoming for call in message.answers}
-        head, *_ = await handle.head_and_known(None, manifest.rev, facts=False, calls=calls)
+        head, *_ = await handle.head_and_known(None, manifest.rev, upto=asked.upto, facts=False, calls=calls)
     except NotFound as error:
         raise _out_of_reach(manifest) from error
     reader = LogReader(handle)

@@ -17,7 +17,8 @@ from hitherto.core.log.message import Logged, Message, size_of
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.engine.context.injection import earlier_than
 from hitherto.engine.digests.fire import committed, fired
-from hitherto.engine.handle import Handle
+from hitherto.engine.handle import Handle, check_end, check_unchanged
+from hitherto.engine.log.rewind import retraction
 from hitherto.engine.services import Services
 from hitherto.errors import ConcurrentWrite, DatabaseUnavailable, IdempotencyKeyReused
 
@@ -43,20 +44,31 @@ class AppendResult:
     fired: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a batch goes. `expect` is the seq that its first message must get, and since the revision `since` no
+    message may have come or gone. Behind message `at` it takes the place of what follows. None: wherever the log
+    ends."""
+
+    expect: int | None = None
+    at: int | None = None
+    since: int | None = None
+
+
 async def append(
-    handle: Handle, batch: Sequence[Message], *, key: str | None, expect: int | None, request: Policy | None
+    handle: Handle, batch: Sequence[Message], *, key: str | None, place: Place, request: Policy | None
 ) -> AppendResult:
     """See `Conversation.append`. `request` is the policy that governs this append alone."""
     watch, began = handle.services.watch, time.perf_counter()
     with watch.span("append", tenant=handle.scope.tenant, conversation=handle.id, messages=len(batch)) as span:
-        done = await _append(handle, batch, key=key, expect=expect, request=request)
+        done = await _append(handle, batch, key=key, place=place, request=request)
         span.set(start=done.start, end=done.end, rev=done.rev, digest=done.digest)
     watch.appended(messages=0 if done.replayed else len(batch), seconds=time.perf_counter() - began)
     return done
 
 
 async def _append(
-    handle: Handle, batch: Sequence[Message], *, key: str | None, expect: int | None, request: Policy | None
+    handle: Handle, batch: Sequence[Message], *, key: str | None, place: Place, request: Policy | None
 ) -> AppendResult:
     services, size = handle.services, size_of(batch)
     tokens, mark = await aside(size, _measure, services, batch, keyed=key is not None)
@@ -71,13 +83,20 @@ async def _append(
                     for one in before.running:
                         services.queue.submit(DigestJob(handle.scope.tenant, one.id))
                 return _replayed(unit.receipt, mark, key)
-            if expect is not None and expect != before.next_seq:
+            check_unchanged(before, place.since, handle.id)
+            if place.expect is not None and place.expect != before.next_seq:
                 raise ConcurrentWrite(
-                    f"expect={expect}, but the next message of {handle.id!r} gets seq {before.next_seq}: others were "
-                    "appended since; read them and decide again",
+                    f"expect={place.expect}, but the next message of {handle.id!r} gets seq {before.next_seq}: others "
+                    "were appended since; read them and decide again",
                     actual=before.next_seq,
                 )
             if looked or not _begins_with_earlier(handle, before):
+                if place.at is not None:
+                    check_end(before, place.at, "at", handle.id)
+                    taken, changes = await retraction(unit, place.at + 1)
+                    if taken:
+                        await unit.apply(changes)
+                    before = unit.head
                 kept = expiring(before, placed(before, batch, services.zone), services.settings.ttl)
                 logged, head = await aside(size, extended, before, kept, tokens)
                 if earlier is not None:

@@ -21,7 +21,7 @@ from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.view import layout_of
 from hitherto.engine.context.view import ViewBuilder
 from hitherto.engine.digests.frontiers_from_rows import frontiers, sums_through
-from hitherto.engine.handle import Handle
+from hitherto.engine.handle import Handle, check_end, check_unchanged
 from hitherto.errors import ConcurrentWrite, InvalidInput
 
 if TYPE_CHECKING:
@@ -52,25 +52,20 @@ class Rewinder:
                 if opaque is not None and opaque[1]:
                     return await self._pop_item(unit, opaque[0], opaque[1])
                 tail = await unit.tail(1)
-                return (await self._retract(unit, tail[0].seq))[0].message.payload if tail else None
+                if not tail:
+                    return None
+                await unit.commit((await retraction(unit, tail[0].seq))[1])
+                return tail[0].message.payload
 
     async def rewind(self, to: int, *, expect: int | None = None) -> int:
-        """See `Conversation.rewind`. `expect` is the revision that the conversation must have: raises ConcurrentWrite
-        for another."""
+        """See `Conversation.rewind`."""
         async with self.handle.services.store.write(self.handle.scope, self.handle.id) as unit:
-            head = unit.head
-            if expect is not None and head.rev != expect:
-                raise ConcurrentWrite(
-                    f"expect={expect}, but {self.handle.id!r} is at revision {head.rev}", actual=head.rev
-                )
-            if not head.view_start - 1 <= to < head.next_seq:
-                there = f"from {head.view_start - 1} to {head.last_seq}" if head.next_seq else "-1, as it is empty"
-                raise InvalidInput(
-                    f"to is {to}, but {self.handle.id!r} can be rewound to {there}: give the seq of the last message "
-                    f"that stays, {head.view_start - 1} for none"
-                )
-            newest = await unit.tail(1)
-            return len(await self._retract(unit, to + 1)) if newest and newest[0].seq > to else 0
+            check_unchanged(unit.head, expect, self.handle.id)
+            check_end(unit.head, to, "to", self.handle.id)
+            taken, changes = await retraction(unit, to + 1)
+            if taken:
+                await unit.commit(changes)
+            return len(taken)
 
     def _shown_last(self, head: Head, policy: Policy | None, model: str | None) -> Frontier | None:
         """The frontier of the opaque items, if nothing else is shown."""
@@ -92,37 +87,6 @@ class Rewinder:
             changes = cleared(head)
         await unit.commit(replace(changes, supersede=(item.digest,)))
         return items[-1]
-
-    async def _retract(self, unit: Unit, first: int) -> list[Logged]:
-        """Retract the live messages from seq `first` on, of which there is at least one; returns them."""
-        head, size = unit.head, _TAIL
-        tail = await unit.tail(size)
-        while len(tail) == size and not covers(tail, first):
-            size *= 2
-            tail = await unit.tail(size)
-        taken = [one for one in tail if one.seq >= first]
-        rows = await unit.digests() if _touches(head, first) else []
-        visible = [row for row in rows if row.visible(head.rev) and row.status is Status.COMPLETED]
-        gone = [row for row in visible if row.end >= first and row.action is not DigestAction.CLEAR]
-        after = without_from(head, tail, first)
-        if gone:
-            left = [row for row in visible if row.end < first or row.action is DigestAction.CLEAR]
-            after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
-        if any(one.action is DigestAction.FACTS and one.end >= first for one in head.running):
-            after = replace(after, facts_due_at=head.clock)  # what is left of its messages is still unread
-        await unit.commit(
-            Changes(
-                head=after,
-                retract=ranges(one.seq for one in taken),
-                supersede=tuple(row.id for row in gone),
-                outcomes=tuple(
-                    DigestOutcome(digest=one.id, superseded=True, error="a message of its range was taken back")
-                    for one in head.running
-                    if one.end >= first
-                ),
-            )
-        )
-        return taken
 
     async def replace(
         self,
@@ -245,6 +209,38 @@ class Rewinder:
         """The tokens of the items, and their JSON text."""
         codec = self.handle.services.codec(RESPONSES)
         return sum(codec.tokens(item, self.handle.services.canonical) for item in items), json.dumps(list(items))
+
+
+async def retraction(unit: Unit, first: int) -> tuple[Sequence[Logged], Changes]:
+    """The live messages from seq `first` on, and the changes that retract them; no messages where there are none."""
+    head, size = unit.head, _TAIL
+    tail = await unit.tail(1)
+    if not tail or tail[0].seq < first:
+        return (), Changes(head=head)
+    tail = await unit.tail(size)
+    while len(tail) == size and not covers(tail, first):
+        size *= 2
+        tail = await unit.tail(size)
+    taken = [one for one in tail if one.seq >= first]
+    rows = await unit.digests() if _touches(head, first) else []
+    visible = [row for row in rows if row.visible(head.rev) and row.status is Status.COMPLETED]
+    gone = [row for row in visible if row.end >= first and row.action is not DigestAction.CLEAR]
+    after = without_from(head, tail, first)
+    if gone:
+        left = [row for row in visible if row.end < first or row.action is DigestAction.CLEAR]
+        after = replace(after, frontiers=await frontiers(unit, left, head.view_start))
+    if any(one.action is DigestAction.FACTS and one.end >= first for one in head.running):
+        after = replace(after, facts_due_at=head.clock)  # what is left of its messages is still unread
+    return taken, Changes(
+        head=after,
+        retract=ranges(one.seq for one in taken),
+        supersede=tuple(row.id for row in gone),
+        outcomes=tuple(
+            DigestOutcome(digest=one.id, superseded=True, error="a message of its range was taken back")
+            for one in head.running
+            if one.end >= first
+        ),
+    )
 
 
 def cleared(head: HeadWithCalls) -> Changes:

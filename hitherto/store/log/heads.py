@@ -25,7 +25,7 @@ from hitherto.core.log.head import (
     StandingSummary,
 )
 from hitherto.core.log.message import Sums
-from hitherto.core.log.ranges import Ranges, joined, without
+from hitherto.core.log.ranges import Ranges, before, joined, without
 from hitherto.errors import InvalidInput
 from hitherto.frozen import build
 from hitherto.store.rows import integers
@@ -73,6 +73,7 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         kind,
         ref=row.ref,
         rev=row.rev,
+        messages_rev=row.messages_rev,
         next_seq=row.next_seq,
         sums=Sums(row.tokens, row.turns, row.dialogue, row.results),
         view_start=row.view_start,
@@ -85,8 +86,8 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         latest=LatestDigest(digest=row.latest_digest, conversation=row.latest_conversation, text=row.latest_text),
         awaited=tuple([(turn, number) for turn, number in awaited]),
         late=tuple([(turn, seq) for turn, seq in late]),
-        erased=tuple([(first, min(last, row.next_seq - 1)) for first, last in erased if first < row.next_seq]),
-        retracted=joined([(first, last) for first, last, at in retracted if at <= row.rev]),
+        erased=before(tuple([(first, last) for first, last in erased]), row.next_seq),
+        retracted=before(joined([(first, last) for first, last, at in retracted if at <= row.rev]), row.next_seq),
         # without those that end before the view
         frontiers={stage: _frontier(one) for stage, one in frontiers.items() if one[2] >= row.view_start},
         next_expiry=row.next_expiry,
@@ -135,10 +136,10 @@ def _running(found: dict[str, Any]) -> RunningDigest:
 def retracted_with(row: Any, retract: Ranges, rev: int) -> str:
     """The new value of the column `retracted`, after these were retracted at `rev`: JSON, [first, last, rev] each,
     ascending. Raises InvalidInput for more than MOST_RETRACTED."""
-    before: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
-    gone = joined((first, last) for first, last, _ in before)
+    earlier: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
+    gone = joined((first, last) for first, last, _ in earlier)
     now = ((first, last, rev) for first, last in without(retract, gone))
-    after = sorted([*before, *now])
+    after = sorted([*earlier, *now])
     if len(after) > MOST_RETRACTED:
         raise InvalidInput(
             f"messages of this conversation were taken back {MOST_RETRACTED:,} times, and cannot be again; nothing "

@@ -25,7 +25,7 @@ on conflict (tenant, user_id, agent, id) do nothing;
 -- The newest head of a conversation, with its standing summary, its digests in progress, its agent's defaults, its
 -- time zone, and the digest that was chosen for its instructions. (Here and below, `limit 1` on a look-up by key keeps the planner from
 -- another join order, which without statistics may look as cheap to it.)
-select c.ref, c.rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
+select c.ref, c.rev, c.messages_rev, c.next_seq, c.tokens, c.turns, c.dialogue, c.results,
        c.view_start, c.view_tokens, c.view_turns, c.view_dialogue, c.view_results,
        c.closed, c.policy::text as policy, c.awaited::text as awaited, c.erased::text as erased, c.next_expiry,
        clock_timestamp() as clock, c.run_start,
@@ -127,7 +127,7 @@ set awaited = (
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: head_at
--- The head as it was at a past revision, read from rows that carry their revisions. Those of messages ascend with seq,
+-- The head as it was at a past revision, as far as message `upto` (null: all of it), read from rows that carry their revisions. Those of messages ascend with seq,
 -- so a binary search finds the last message; no digest that was visible then reaches beyond it. Running sums are those
 -- of the last message up to a place that was live then. The row of each stage is found by a separate index look-up.
 with recursive c as (
@@ -145,7 +145,7 @@ with recursive c as (
     ) m
     where h.low < h.high
 ), bounds as (
-    select low as next_seq, (
+    select least(low, %(upto)s::bigint + 1) as next_seq, (
         select coalesce(max(end_seq) + 1, 0) from c
         join hitherto.digest k on k.tenant = %(tenant)s and k.conversation = c.ref
         where k.action = 'clear' and k.visible_rev <= %(at)s and (k.hidden_rev is null or k.hidden_rev > %(at)s)
@@ -201,7 +201,7 @@ with recursive c as (
         order by k.seq desc limit 1
     ) k on true
 )
-select c.ref, %(at)s::bigint as rev, b.next_seq,
+select c.ref, %(at)s::bigint as rev, c.messages_rev, b.next_seq,
        coalesce(l.sum_tokens, 0) as tokens, coalesce(l.sum_turns, 0) as turns, coalesce(l.sum_dialogue, 0) as dialogue,
        coalesce(l.sum_results, 0) as results,
        b.view_start,
@@ -269,7 +269,7 @@ left join lateral (
 -- name: update_conversation
 -- The conversation's state after a unit of work.
 update hitherto.conversation
-set rev = %(rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns)s, dialogue = %(dialogue)s, results = %(results)s,
+set rev = %(rev)s, messages_rev = case when %(moved)s then %(rev)s else messages_rev end, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns)s, dialogue = %(dialogue)s, results = %(results)s,
     view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_dialogue = %(view_dialogue)s,
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
     cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s,

@@ -85,13 +85,16 @@ class LogStore(Part):
         async with gate, self._with_connection(begin) as unit:
             yield unit
 
-    async def head(self, scope: Scope, conversation: str, *, at: int | None = None) -> Head | None:
-        """The newest head, or the one at revision `at`; None when there is no such conversation or revision."""
+    async def head(
+        self, scope: Scope, conversation: str, *, at: int | None = None, upto: int | None = None
+    ) -> Head | None:
+        """The newest head, or the one at revision `at`, as far as message `upto`; None when there is no such
+        conversation or revision. `upto` goes with `at`."""
         names = rows.scope_values(scope, conversation)
         if at is None:
             found = await self._all(SQL["head"], names, of=rows.named)
         else:
-            past = {**names, "at": at}
+            past = {**names, "at": at, "upto": upto}
             found = await self._all(SQL["head_at"], past, of=rows.named) if 0 <= at <= _NEVER else []
         return await heads.head_from(found[0]) if found else None
 
@@ -102,6 +105,7 @@ class LogStore(Part):
         asked: KnownFactsQuery,
         *,
         at: int | None = None,
+        upto: int | None = None,
         calls: Collection[str] = (),
     ) -> tuple[HeadWithCalls | None, KnownFacts, bool]:
         """The head, as `head` gives it, the facts that a context of the conversation may show (as they are now), and
@@ -114,7 +118,7 @@ class LogStore(Part):
             async with connection.pipeline():
                 found = opened = None
                 if at is None or 0 <= at <= _NEVER:
-                    found = await connection.execute_often(query, {**names, "at": at}, named=True)
+                    found = await connection.execute_often(query, {**names, "at": at, "upto": upto}, named=True)
                 if calls and at is None:
                     hashes = [heads.call_hash(call) for call in calls]
                     opened = await connection.execute_often(SQL["open_calls"], {**names, "hashes": hashes})

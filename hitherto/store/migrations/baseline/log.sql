@@ -21,6 +21,7 @@ create table hitherto.conversation (
     title         text,
     metadata      jsonb       not null default '{}',
     rev           bigint      not null default 0,
+    messages_rev  bigint      not null default 0,
     next_seq      bigint      not null default 0,
     tokens        bigint      not null default 0,
     turns         bigint      not null default 0,
@@ -57,6 +58,8 @@ comment on column hitherto.conversation.ttl is 'How long new messages are kept; 
 comment on column hitherto.conversation.title is 'Null: made of the first user message when it is listed.';
 comment on column hitherto.conversation.extracted is 'Ranges of messages from which facts have been extracted, and never are again.';
 comment on column hitherto.conversation.facts_due_at is 'When it rests, and what is left of it is read for facts.';
+comment on column hitherto.conversation.messages_rev is
+    'The revision at which messages last came, went or were hidden: not moved by what is derived from them.';
 comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested and read, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';
 create index conversation_recent on hitherto.conversation (tenant, user_id, agent, updated_at desc, ref desc);
