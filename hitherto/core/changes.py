@@ -25,7 +25,8 @@ class Changes:
     stays. With `forget`, the facts that only the messages in `erase` say go even if a person confirmed them, unless
     somebody has added them by hand; with `keep_facts` all of them stay.
 
-    `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`. `supersede` are completed
+    `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`, `restored` those that the
+    unit has brought back. `supersede` are completed
     rows, clears too, that views from `head.rev` on no longer use. `calls` go into the ledger. `learned` are facts about
     `learned.subject`. They rest on messages of this conversation, and the unit has asked for its `current_facts` first.
     """
@@ -39,6 +40,7 @@ class Changes:
     erase: Ranges = ()
     rewritten: tuple[RewrittenDigest, ...] = ()
     retract: Ranges = ()
+    restored: Ranges = ()
     supersede: tuple[int, ...] = ()
     calls: tuple[ModelCall, ...] = ()
     learned: LearnedFacts | None = None

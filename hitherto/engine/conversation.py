@@ -21,6 +21,7 @@ from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
 from hitherto.core.facts.queries import AddedFact, ForgottenFact
 from hitherto.core.log.append import checked_ttl
+from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, LatestDigest, empty
@@ -63,6 +64,7 @@ from hitherto.engine.facts.forget import forget
 from hitherto.engine.facts.remember import remember
 from hitherto.engine.handle import Handle, check_unchanged
 from hitherto.engine.log.append import AppendResult, Place, append
+from hitherto.engine.log.branch import branches, switch
 from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
@@ -674,6 +676,33 @@ class Conversation:
         if last is None:
             raise InvalidInput("to is None; give the seq of the last message that stays, -1 for none")
         return await Rewinder(self._handle).rewind(last, expect=checked_revision(expect, "expect"))
+
+    async def branches(self, seq: int, *, after: int = -1, limit: int = 100) -> list[Branch]:
+        """The branches that part where message `seq` stands, that of the message included, in the order in which they
+        began: what answers and questions were in its place. At most `limit` (1 to 1,000), those after the seq `after`.
+
+        `turn` and `append` with `at`, `rewind` and `pop` leave branches behind. Raises InvalidInput for a seq that does
+        not exist or was cleared.
+        """
+        limit = checked_limit(limit)
+        place, after = (
+            checked_limit(seq, minimum=0, most=2**62, name="seq"),
+            checked_limit(after, minimum=-1, name="after", most=2**62),
+        )
+        return await branches(self._handle, place, after=after, limit=limit)
+
+    async def switch(self, seq: int, *, expect: int | None = None) -> int:
+        """Show the branch with message `seq`, up to the last message that was shown with it, in place of the present
+        one, which stays a branch. Returns the seq of the last message before, by which `switch` goes back; where
+        message `seq` is shown, nothing changes.
+
+        Contexts, digests, recall and facts go by the branch that is shown: digests and facts of this one count again
+        as they are, and no model is asked. Documents that were archived with its digests are not there again. `expect`
+        is a revision since which no message may have come, gone or been erased. Raises InvalidInput for a seq that does
+        not exist or was cleared, ConcurrentWrite when `expect` does not hold.
+        """
+        place = checked_limit(seq, minimum=0, most=2**62, name="seq")
+        return await switch(self._handle, place, expect=checked_revision(expect, "expect"))
 
     async def replace(
         self,

@@ -362,7 +362,7 @@ async def _restore(
 ) -> int:
     record, at = kept.record, {"tenant": scope.tenant, "ref": ref}
     cursor = connection.cursor()
-    values = {**at, **heads.head_values(record.head), "moved": True, "updated_at": record.updated_at}
+    values = {**at, **heads.head_values(record.head), "updated_at": record.updated_at}
     await connection.execute(SQL["update_conversation"], values)
     if record.head.open_calls:
         await connection.execute(SQL["insert_open_calls"], {**at, **heads.open_call_values(record.head.open_calls)})

@@ -15,6 +15,7 @@ _FILES = (
     "shown.sql",
     "log/heads.sql",
     "log/log.sql",
+    "log/branches.sql",
     "log/listing.sql",
     "digests.sql",
     "log/receipts.sql",

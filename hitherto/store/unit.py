@@ -30,7 +30,7 @@ from hitherto.core.log.probe import (
     ToolTokens,
     TurnAt,
 )
-from hitherto.core.log.ranges import Ranges, ranges
+from hitherto.core.log.ranges import Ranges, joined, ranges
 from hitherto.core.scope import Scope
 from hitherto.store import ledger, rows
 from hitherto.store.connections.row_security import RowSecurityConnection
@@ -237,6 +237,40 @@ class Unit:
                 await self._write(changes)
         await self._hold(None, None, self._calls, SQL["lock"])
 
+    async def way_to(self, seq: int) -> tuple[Ranges, int]:
+        """The messages, up to `seq`, that are to be shown again so that it is, and the message before them that is
+        shown (-1: none)."""
+        with ours():
+            found = await (await self._connection.execute(SQL["way_to"], {**self._at, "seq": seq})).fetchall()
+        shown = next((shown for _, _, shown in found if shown is not None), -1)
+        parts = [(max(first, shown + 1), last) for first, last, _ in found]
+        return joined([(first, last) for first, last in parts if first <= last]), shown
+
+    def taken_back_with(self, seq: int) -> Ranges:
+        """The messages behind `seq` that were taken back together with it."""
+        return heads.retracted_with(self._row, seq)
+
+    async def restore(self, ranges: Ranges) -> list[Logged]:
+        """Show messages again that were taken back, and use the digests again that rest on them, from the revision
+        that `commit` writes; returns their calls, results and reasoning items. `head` is not changed by it, but its
+        `retracted`."""
+        values = {**self._at, "firsts": [one for one, _ in ranges], "lasts": [one for _, one in ranges]}
+        retracted = heads.retracted_without(self._row, ranges)
+        with ours():
+            async with self._connection.pipeline():
+                given = {**values, "rev": self.head.rev + 1, "retracted": retracted}
+                await self._connection.execute(SQL["restore_messages"], given)
+                found = await self._connection.execute(SQL["restored_tools"], values)
+            tools = await rows.fetched(rows.as_messages(found))
+        await self._hold(None, None, self._calls, SQL["lock"])
+        return tools
+
+    async def answer(self, calls: Collection[str]) -> None:
+        """Open calls that have their results again."""
+        with ours():
+            hashes = [heads.call_hash(call) for call in calls]
+            await self._connection.execute(SQL["close_calls"], {**self._at, "hashes": hashes})
+
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in
         progress are due at once.
@@ -281,6 +315,7 @@ class Unit:
         """Send everything; returns the cursors that will have the ids of the new digests."""
         connection, at, head, now = self._connection, self._at, changes.head, self.head.now
         if changes.messages:
+            await self._begin_branch()
             for start in range(0, len(changes.messages), _AT_ONCE):
                 if start:
                     await asyncio.sleep(0)  # others go on in between
@@ -293,8 +328,9 @@ class Unit:
                     await connection.kept_cursor(query).executemany(query, values)
         updated_at = None if changes.background else max([now, *[logged.created_at for logged in changes.messages]])
         hides = head.view_start != self.head.view_start or any(one.stage == REPLACED for one in changes.fire)
-        moved = hides or bool(changes.messages or changes.retract or changes.erase)
-        values = {**at, **heads.head_values(head), "moved": moved, "updated_at": updated_at}
+        moved = hides or bool(changes.messages or changes.retract or changes.restored or changes.erase)
+        messages_rev = head.rev if moved else self.head.messages_rev
+        values = {**at, **heads.head_values(head), "messages_rev": messages_rev, "updated_at": updated_at}
         await connection.execute_often(SQL["update_conversation"], values)
         await self._write_calls(changes)
         if (changes.title, changes.metadata, changes.ttl) != (None, None, None):
@@ -326,7 +362,7 @@ class Unit:
             )
             for fire in changes.fire
         ]
-        moved = head.view_start != self.head.view_start
+        moved = head.view_start != self.head.view_start or bool(changes.restored)
         if moved or changes.outcomes or changes.rewritten or changes.supersede:
             await connection.execute(SQL["note_digested"], at)
         if moved or changes.erase or changes.retract or changes.rewritten or changes.supersede or changes.learned:
@@ -336,6 +372,13 @@ class Unit:
             await learn(connection, self._scope, self._whose, changes, now=now)
             await removal.unindex(connection, self._whose, gone)
         return fired
+
+    async def _begin_branch(self) -> None:
+        """Write which message the next one follows, where that is not the one with the seq before."""
+        gone, head = self.head.retracted, self.head
+        if gone and gone[-1][1] == head.last_seq:
+            values = {**self._at, "start": head.next_seq, "parent": gone[-1][0] - 1}
+            await self._connection.execute(SQL["insert_branch"], values)
 
     async def _write_calls(self, changes: Changes) -> None:
         """Write which calls have been made or answered, or are in messages that are not shown any more."""
@@ -349,14 +392,14 @@ class Unit:
             await connection.execute_often(SQL["close_calls"], {**at, "hashes": closed})
         if opened:
             await connection.execute_often(SQL["insert_open_calls"], {**at, **heads.open_call_values(opened)})
-        if gone or after.view_start < self.head.view_start:
+        if gone or changes.restored or after.view_start < self.head.view_start:
             await connection.execute(SQL["count_awaited"], {**at, **heads.awaited_values(after)})
 
     async def _write_removals(self, changes: Changes) -> None:
         """Write what is retracted, superseded and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
-            retracted = heads.retracted_with(self._row, changes.retract, rev)
+            retracted = heads.retracted_and(self._row, changes.retract, rev)
             values = {**at, "ranges": rows.multirange(changes.retract), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})

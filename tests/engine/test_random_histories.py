@@ -43,6 +43,7 @@ others = st.one_of(
     st.tuples(st.just("pop")),
     st.tuples(st.just("rewind"), st.integers(0, 9)),
     st.tuples(st.just("put"), st.integers(0, 9)),
+    st.tuples(st.just("switch"), st.integers(0, 99), st.booleans()),
     st.tuples(st.just("clear")),
     st.tuples(st.just("replace"), st.integers(0, 3)),
     st.tuples(st.just("back")),
@@ -109,6 +110,8 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
             await here.rewind(by)
         case ("put", int(by)):
             await here.put(by)
+        case ("switch", int(place), bool(back)):
+            await here.switch(place, back=back)
         case ("clear",):
             await here.clear()
         case ("replace", int(size)):

@@ -64,6 +64,8 @@ class World:
     said: list[Payload] = field(default_factory=list[Payload])
     taken: list[Taken] = field(default_factory=list[Taken])
     at: int = 0
+    paths: list[list[int]] = field(default_factory=list[list[int]])
+    """What was live after each step."""
 
     # Steps.
 
@@ -105,6 +107,27 @@ class World:
         shown = [one.seq for one in await self.chat.messages() if one.live(after.rev)]
         assert shown == [*(seq for seq in live if seq <= to), done.start]
         await self.check_fired(done.fired, before)
+
+    async def switch(self, place: int, *, back: bool) -> None:
+        """Show the branch with some message, as it was shown last; and, if asked for, the present one again."""
+        head = await self.chat.head()
+        if head is None or head.view_start == head.next_seq:
+            return
+        seq = head.view_start + place % (head.next_seq - head.view_start)
+        shown = [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
+        asked: dict[str, Any] = {"wire": RESPONSES, "model": MODEL}
+        before = await self.context(asked, ENDLESS)
+        last = await self.chat.switch(seq, expect=head.rev)
+        assert last == max((one for one in shown if one >= head.view_start), default=head.view_start - 1)
+        now = [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
+        assert now == next(path for path in reversed(self.paths) if seq in path)
+        parted = next((at for at, (one, other) in enumerate(zip(shown, now, strict=False)) if one != other), None)
+        if parted is not None:
+            assert {shown[parted], now[parted]} <= {one.seq for one in await self.chat.branches(now[parted])}
+        if back and last >= head.view_start:
+            await self.chat.switch(last)
+            assert shown == [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
+            assert (await self.context(asked, ENDLESS)).request == before.request
 
     async def wait(self) -> None:
         """Until all that expires has expired; contexts that were taken before cannot be made again."""
@@ -297,7 +320,8 @@ class World:
                 or following.message.kind is Kind.TOOL_RESULT
             ):
                 continue
-            both = [fates[each.seq][0] in (Fate.IN, Fate.REDACTED) for each in (one, following)]
+            there = (Fate.IN, Fate.REDACTED, Fate.SHORTENED)
+            both = [fates[each.seq][0] in there for each in (one, following)]
             assert both[0] == both[1], f"reasoning {one.seq} apart from {following.seq}"
 
     def check_said(self, manifest: Manifest, log: Sequence[Logged], rows: Sequence[Digest]) -> None:
@@ -365,6 +389,7 @@ class World:
     async def check_all(self) -> None:
         """What holds of the log and of its digests after any step."""
         log, rows = await self.chat.messages(), await self.chat.digests()
+        self.paths.append([one.seq for one in log if one.retracted_rev is None])
         self.check_log(log)
         self.check_digests(log, {row.id: row for row in rows})
 

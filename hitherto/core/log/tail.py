@@ -62,6 +62,19 @@ def ending(head: HeadWithCalls, tail: Sequence[Logged]) -> HeadWithCalls:
     )
 
 
+def open_after(tools: Sequence[Logged]) -> dict[str, OpenCall]:
+    """Those of the calls that these tool calls, results and reasoning items (ascending) make and do not answer."""
+    found: dict[str, OpenCall] = {}
+    run: list[Logged] = []
+    for one in tools:
+        run = [*run, one] if run and run[-1].seq == one.seq - 1 else [one]
+        for call in one.message.answers:
+            found.pop(call, None)
+        made = _made(run)
+        found.update({call: made[call] for call in one.message.calls})
+    return found
+
+
 def _closed(messages: Sequence[Logged]) -> bool:
     if not messages:
         return False

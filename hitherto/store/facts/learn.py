@@ -23,7 +23,8 @@ def ends_facts(changes: Changes) -> bool:
     """Whether entries of facts may be deleted from the index."""
     learned = changes.learned or _NOTHING
     learned_anew = any(fact.supersedes or fact.single_valued for fact in learned.facts)
-    return bool(changes.erase or changes.retract or learned_anew or any(one.single_valued for one in learned.repeated))
+    taken = changes.erase or changes.retract or changes.restored
+    return bool(taken or learned_anew or any(one.single_valued for one in learned.repeated))
 
 
 async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], changes: Changes) -> None:
@@ -35,7 +36,7 @@ async def hold_facts(connection: AsyncConnection[Any], at: dict[str, Any], chang
     of them.)
     """
     learned = changes.learned or _NOTHING
-    taken = (*changes.erase, *changes.retract)
+    taken = (*changes.erase, *changes.retract, *changes.restored)
     about = {**at, "subject": learned.subject}
     something = bool(learned.facts or learned.repeated)
     if something:
@@ -71,8 +72,9 @@ async def hold_facts_of(connection: AsyncConnection[Any], at: dict[str, Any], *,
 async def learn(
     connection: AsyncConnection[Any], scope: Scope, at: dict[str, Any], changes: Changes, *, now: datetime
 ) -> None:
-    """Write what was learned, at the time `now`, then withdraw or erase what rested on messages that are retracted or
-    erased. The caller has locked the facts, and the scope's index where entries may be deleted (`ends_facts`)."""
+    """Write what was learned, at the time `now`, then withdraw, restore or erase what rested on messages that are
+    retracted, restored or erased. The caller has locked the facts, and the scope's index where entries may be deleted
+    (`ends_facts`)."""
     learned = changes.learned or _NOTHING
     about = {**at, "subject": learned.subject}
     for one in learned.repeated:
@@ -106,6 +108,8 @@ async def learn(
         back = {**at, **_bounds(changes.retract)}
         await connection.execute(SQL["withdraw_facts"], back)
         await connection.execute(SQL["restore_replaced"], back)
+    if changes.restored:
+        await connection.execute(SQL["return_facts"], {**at, **_bounds(changes.restored)})
     if changes.erase:
         await connection.execute(
             SQL["erase_facts"],

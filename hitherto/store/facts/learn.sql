@@ -354,7 +354,7 @@ with recursive gone (id) as (
     order by f.subject, f.fingerprint, f.id desc
 ), restored as (
     update hitherto.fact f
-    set state = 'current', visibility = 'private', ended_at = null, superseded_by = null, version = f.version + 1,
+    set state = 'current', visibility = 'private', ended_at = null, version = f.version + 1,
         updated_at = greatest(hitherto.clock(), f.updated_at)
     where f.tenant = %(tenant)s and f.id = any(array(select id from back))
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
@@ -365,6 +365,61 @@ select f.tenant, f.id,
        'restored', f.at, f.version, f.category, f.content, f.visibility
 from restored f
 returning no;
+
+-- name: return_facts
+-- Messages of these ranges are shown again, and are evidence again. Facts that were withdrawn with them hold again, unless
+-- a current one says the same; what such a fact had superseded, and held without it, is superseded again.
+with back as materialized (
+    select e.fact, e.seq
+    from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
+    cross join lateral (
+        select e.fact, e.seq from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last and e.retracted
+        offset 0
+    ) e
+), evidence as (
+    update hitherto.fact_evidence set retracted = false
+    where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from back))
+), coming as (
+    select distinct on (f.subject, f.fingerprint) f.id
+    from (select distinct fact from back) b
+    cross join lateral (
+        select * from hitherto.fact f
+        where f.tenant = %(tenant)s and f.id = b.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1
+    ) f
+    where f.state = 'withdrawn' and not exists (
+        select 1 from hitherto.fact o
+        where o.tenant = %(tenant)s and o.user_id = f.user_id and o.agent = f.agent and o.subject = f.subject
+          and o.fingerprint = f.fingerprint and o.state = 'current' offset 0)
+    order by f.subject, f.fingerprint, f.id desc
+), now as materialized (
+    select hitherto.clock() as at
+), returned as (
+    update hitherto.fact f
+    set state = 'current', ended_at = null, version = f.version + 1, updated_at = greatest(now.at, f.updated_at)
+    from now
+    where f.tenant = %(tenant)s and f.id = any(array(select id from coming))
+    returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
+), ended as (
+    update hitherto.fact f
+    set state = 'superseded', ended_at = greatest(now.at, f.updated_at), updated_at = greatest(now.at, f.updated_at),
+        indexed = false, space = null, code = null
+    from now
+    where f.tenant = %(tenant)s and f.superseded_by = any(array(select id from coming)) and f.state = 'current'
+    returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
+), events as (
+    insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
+    select f.tenant, f.id,
+           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
+           f.action, f.at, f.version, f.category, f.content, f.visibility
+    from (select 'restored' as action, * from returned union all select 'superseded', * from ended) f
+    returning no
+), gone as (
+    delete from hitherto.search_entry
+    where tenant = %(tenant)s and kind = 4 and origin = any(array(select id from ended))
+    returning scope, no
+), {unindexed}
+select 1;
 
 -- name: erase_facts
 -- Messages of these ranges are erased, retracted ones too. Of the facts that any of them says and no other live message

@@ -12,6 +12,7 @@ from typing import Any
 
 from hitherto.aside import aside
 from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import AgentDefaults
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.head import (
@@ -24,11 +25,11 @@ from hitherto.core.log.head import (
     RunningDigest,
     StandingSummary,
 )
-from hitherto.core.log.message import Sums
-from hitherto.core.log.ranges import Ranges, before, joined, without
+from hitherto.core.log.message import Role, Sums
+from hitherto.core.log.ranges import Ranges, before, clipped, joined, without
 from hitherto.errors import InvalidInput
 from hitherto.frozen import build
-from hitherto.store.rows import integers
+from hitherto.store.rows import integers, with_offset
 
 MOST_RETRACTED = 2_000
 """The most ranges of messages that can be retracted in a conversation. Those of one revision that touch are one."""
@@ -133,7 +134,7 @@ def _running(found: dict[str, Any]) -> RunningDigest:
     return RunningDigest(**found, created_at=created_at, action=action)
 
 
-def retracted_with(row: Any, retract: Ranges, rev: int) -> str:
+def retracted_and(row: Any, retract: Ranges, rev: int) -> str:
     """The new value of the column `retracted`, after these were retracted at `rev`: JSON, [first, last, rev] each,
     ascending. Raises InvalidInput for more than MOST_RETRACTED."""
     earlier: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
@@ -148,11 +149,39 @@ def retracted_with(row: Any, retract: Ranges, rev: int) -> str:
     return json.dumps(after)
 
 
+def retracted_with(row: Any, seq: int) -> Ranges:
+    """What follows message `seq`, and was retracted with it, by the column `retracted`."""
+    parts: list[tuple[int, int, int]] = json.loads(row.retracted)
+    rev = next((at for first, last, at in parts if first <= seq <= last), None)
+    return clipped(joined((first, last) for first, last, at in parts if at == rev), seq + 1)
+
+
+def branch_from(row: Sequence[Any], retracted: str, next_seq: int) -> Branch:
+    """A branch from a row of the statement `ways`, with two columns of its conversation."""
+    seq, text, said_at, offset, created_at, rev, role = row
+    parts: list[tuple[int, int, int]] = json.loads(retracted)
+    if rev is None:
+        gone = joined((first, last) for first, last, _ in parts)
+        last = gone[-1][0] - 1 if gone and gone[-1][1] == next_seq - 1 else next_seq - 1
+    else:
+        last = max(last for _, last, at in parts if at == rev)
+    said = created_at if said_at is None else with_offset(said_at, offset or 0)
+    return Branch(seq=seq, last=last, role=Role(role), text=text, said_at=said, shown=rev is None)
+
+
+def retracted_without(row: Any, restored: Ranges) -> str:
+    """The new value of the column `retracted` without messages that are shown again."""
+    earlier: list[tuple[int, int, int]] = json.loads(row.retracted)
+    left = [(*part, at) for first, last, at in earlier for part in without(((first, last),), restored)]
+    return json.dumps(sorted(left))
+
+
 def head_values(head: Head) -> dict[str, Any]:
     """What `update_conversation` binds."""
     sums, view = head.sums, head.view_sums
     return {
         "rev": head.rev,
+        "messages_rev": head.messages_rev,
         "next_seq": head.next_seq,
         "tokens": sums.tokens,
         "turns": sums.turns,

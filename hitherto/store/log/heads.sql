@@ -126,6 +126,10 @@ set awaited = (
     ) t)
 where tenant = %(tenant)s and ref = %(ref)s;
 
+-- part: not_retracted_then
+(m.retracted_rev is null or m.retracted_rev > %(at)s)
+          and not exists (select 1 from away x where m.seq between x.start_seq and x.end_seq)
+
 -- name: head_at
 -- The head as it was at a past revision, as far as message `upto` (null: all of it), read from rows that carry their revisions. Those of messages ascend with seq,
 -- so a binary search finds the last message; no digest that was visible then reaches beyond it. Running sums are those
@@ -134,6 +138,10 @@ with recursive c as (
     select * from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
       and rev >= %(at)s
+), away as materialized (
+    select x.start_seq, x.end_seq, x.from_rev from c
+    join hitherto.absence x on x.tenant = %(tenant)s and x.conversation = c.ref
+    where c.switched_rev > %(at)s and x.until_rev > %(at)s and x.from_rev <= %(at)s
 ), halving (low, high) as (
     select 0::bigint, next_seq from c
     union all
@@ -186,19 +194,20 @@ with recursive c as (
           and f.action in ('drop', 'redact', 'chunk', 'compact') and f.visible_rev is not null
           and f.end_seq between b.view_start and b.next_seq - 1
           and f.visible_rev <= %(at)s and (f.hidden_rev is null or f.hidden_rev > %(at)s)
+          and not exists (select 1 from away x where f.end_seq between x.start_seq and x.end_seq)
         order by f.end_seq desc, f.id desc limit 1
     ) f
     left join lateral (
         select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
         where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq <= f.end_seq
-          and (m.retracted_rev is null or m.retracted_rev > %(at)s)
+          and {not_retracted_then}
         order by m.seq desc limit 1
     ) m on true
     left join lateral (
-        select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message k
-        where k.tenant = %(tenant)s and k.conversation = c.ref and k.seq < f.kept_from
-          and (k.retracted_rev is null or k.retracted_rev > %(at)s)
-        order by k.seq desc limit 1
+        select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq < f.kept_from
+          and {not_retracted_then}
+        order by m.seq desc limit 1
     ) k on true
 )
 select c.ref, %(at)s::bigint as rev, c.messages_rev, b.next_seq,
@@ -209,7 +218,11 @@ select c.ref, %(at)s::bigint as rev, c.messages_rev, b.next_seq,
        coalesce(v.sum_dialogue, 0) as view_dialogue, coalesce(v.sum_results, 0) as view_results,
        coalesce(l.role = 'assistant' and l.kind = 'text', false) as closed, c.policy::text as policy,
        '[]'::text as awaited, c.erased::text as erased, c.next_expiry, clock_timestamp() as clock, c.run_start,
-       '[]'::text as late, c.retracted::text as retracted, coalesce(f.found::text, '{}') as frontiers,
+       '[]'::text as late,
+       (select coalesce(json_agg(r.one), '[]') from (
+            select one from json_array_elements(c.retracted) one
+            union all select json_build_array(x.start_seq, x.end_seq, x.from_rev) from away x) r)::text as retracted,
+       coalesce(f.found::text, '{}') as frontiers,
        a.policy::text as agent_policy, c.cross_session::text as cross_session, a.cross_session::text as agent_cross_session,
        i.id as latest_digest, i.conversation as latest_conversation, i.text as latest_text,
        d.id as digest, d.start_seq as digest_start, d.end_seq as digest_end, d.text as digest_text,
@@ -225,13 +238,13 @@ cross join frontiers f
 left join lateral (
     select sum_tokens, sum_turns, sum_dialogue, sum_results, role, kind from hitherto.message m
     where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq < b.next_seq
-      and (m.retracted_rev is null or m.retracted_rev > %(at)s)
+      and {not_retracted_then}
     order by m.seq desc limit 1
 ) l on true
 left join lateral (
     select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
     where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq < b.view_start
-      and (m.retracted_rev is null or m.retracted_rev > %(at)s)
+      and {not_retracted_then}
     order by m.seq desc limit 1
 ) v on true
 left join lateral (
@@ -257,19 +270,21 @@ left join lateral (
     where s.tenant = %(tenant)s and s.conversation = c.ref and s.action = 'summarize' and s.visible_rev is not null
       and s.visible_rev <= %(at)s and (s.hidden_rev is null or s.hidden_rev > %(at)s)
       and s.end_seq between b.view_start and b.next_seq - 1
+      and not exists (select 1 from away x where s.end_seq between x.start_seq and x.end_seq)
     order by s.end_seq desc, s.id desc limit 1
 ) d on true
 left join lateral (
     select sum_tokens, sum_turns, sum_dialogue, sum_results from hitherto.message m
     where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq <= d.end_seq
-      and (m.retracted_rev is null or m.retracted_rev > %(at)s)
+      and {not_retracted_then}
     order by m.seq desc limit 1
 ) e on true;
 
 -- name: update_conversation
 -- The conversation's state after a unit of work.
 update hitherto.conversation
-set rev = %(rev)s, messages_rev = case when %(moved)s then %(rev)s else messages_rev end, next_seq = %(next_seq)s, tokens = %(tokens)s, turns = %(turns)s, dialogue = %(dialogue)s, results = %(results)s,
+set rev = %(rev)s, messages_rev = %(messages_rev)s, next_seq = %(next_seq)s, tokens = %(tokens)s,
+    turns = %(turns)s, dialogue = %(dialogue)s, results = %(results)s,
     view_start = %(view_start)s, view_tokens = %(view_tokens)s, view_turns = %(view_turns)s, view_dialogue = %(view_dialogue)s,
     view_results = %(view_results)s, closed = %(closed)s, run_start = %(run_start)s, policy = %(policy)s,
     cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s,

@@ -16,6 +16,7 @@ from hitherto.aside import aside
 from hitherto.blocks import block
 from hitherto.core.facts.queries import KnownFacts, KnownFactsQuery
 from hitherto.core.log.append import key_hash
+from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import (
     SAID,
     AgentDefaults,
@@ -243,6 +244,22 @@ class LogStore(Part):
         """One conversation as `listed` shows it; None if it does not exist."""
         found = await self._all(SQL["info"], rows.scope_values(scope, conversation))
         return listing.info_from(scope.tenant, found[0]) if found else None
+
+    async def branches(
+        self, scope: Scope, conversation: str, ref: int, seq: int, *, after: int, limit: int
+    ) -> list[Branch]:
+        """What follows the message before `seq` on each branch, ascending by seq: at most `limit`, those after the seq
+        `after`."""
+        names = {**rows.scope_values(scope, conversation), "ref": ref}
+
+        async def read(connection: RowSecurityConnection) -> tuple[list[rows.Row], rows.Row | None]:
+            async with connection.pipeline():
+                ways = await connection.execute(SQL["ways"], {**names, "seq": seq, "after": after, "limit": limit})
+                state = await connection.execute(SQL["retracted"], names)
+            return await ways.fetchall(), await state.fetchone()
+
+        async with self._with_connection(read) as (found, state):
+            return [] if state is None else [heads.branch_from(row, *state) for row in found]
 
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int

@@ -7,6 +7,21 @@ m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}')
        m.metadata::text, m.expires_at, m.said_at, m.said_offset, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev
 
+-- part: appended_by
+-- Whether the message `m` was appended by a revision, and not taken back until then, or before it came back.
+m.rev <= %(live_at)s and (m.retracted_rev is null or m.retracted_rev > %(live_at)s)
+
+-- part: came_back_by
+-- Whether such a message, of the conversation `c`, was not taken back at that revision, to come back later.
+(c.switched_rev <= %(live_at)s or not exists (
+    select 1 from hitherto.absence x
+    where x.tenant = %(tenant)s and x.conversation = m.conversation and x.until_rev > %(live_at)s and x.from_rev <= %(live_at)s
+      and m.seq between x.start_seq and x.end_seq offset 0))
+
+-- part: there_at
+-- Whether the message `m` of the conversation `c` was shown at a revision.
+{appended_by} and {came_back_by}
+
 -- name: dialogue_at
 -- The first live message at which the running count of user and final assistant messages reaches n.
 select seq, sum_tokens, sum_turns, sum_dialogue, sum_results, tokens, role = 'user' from hitherto.message
@@ -77,46 +92,46 @@ order by m.seq desc limit %(n)s;
 -- later. Before them, the tool items from an earlier seq on, the system messages at the beginning, and the user messages
 -- that open some turns. All parts have a limit, so that none reads more rows than that.
 with bound as materialized (
-    select c.tenant, c.ref, case when %(tokens)s <= 0 then %(start)s::bigint
+    select c.tenant, c.ref, c.switched_rev, case when %(tokens)s <= 0 then %(start)s::bigint
         else greatest(%(start)s::bigint, coalesce((
-            select f.seq from hitherto.message f
-            where f.tenant = %(tenant)s and f.conversation = c.ref and f.sum_tokens >= %(tokens)s
-              and f.rev <= %(live_at)s and (f.retracted_rev is null or f.retracted_rev > %(live_at)s)
-            order by f.sum_tokens, f.seq limit 1), %(stop)s::bigint)) end as first
+            select m.seq from hitherto.message m
+            where m.tenant = %(tenant)s and m.conversation = c.ref and m.sum_tokens >= %(tokens)s and {there_at}
+            order by m.sum_tokens, m.seq limit 1), %(stop)s::bigint)) end as first
     from hitherto.conversation c
     where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s
       and c.ref = %(ref)s
     limit 1
 )
 select {message_columns}
-from bound b
+from bound c
 cross join lateral (
-    (select * from hitherto.message a
-     where a.tenant = %(tenant)s and a.conversation = b.ref and a.seq >= b.first and a.seq < %(stop)s
-       and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
-     order by a.seq limit %(limit)s)
+    (select * from hitherto.message m
+     where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= c.first and m.seq < %(stop)s
+       and (not %(live)s or {appended_by})
+     order by m.seq limit %(limit)s)
     union all
-    (select * from hitherto.message t
-     where t.tenant = %(tenant)s and t.conversation = b.ref and t.kind in ('tool_call', 'tool_result', 'reasoning')
-       and t.seq >= %(tools_from)s and t.seq < least(%(stop)s, b.first)
-       and (not %(live)s or t.rev <= %(live_at)s and (t.retracted_rev is null or t.retracted_rev > %(live_at)s))
-     order by t.seq limit %(limit)s)
+    (select * from hitherto.message m
+     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind in ('tool_call', 'tool_result', 'reasoning')
+       and m.seq >= %(tools_from)s and m.seq < least(%(stop)s, c.first)
+       and (not %(live)s or {appended_by})
+     order by m.seq limit %(limit)s)
     union all
-    (select * from hitherto.message l
-     where l.tenant = %(tenant)s and l.conversation = b.ref and l.kind = 'text' and l.role = 'system'
-       and l.seq >= %(begins)s and l.seq < least(%(begins)s + 50, b.first)
-       and (not %(live)s or l.rev <= %(live_at)s and (l.retracted_rev is null or l.retracted_rev > %(live_at)s)))
+    (select * from hitherto.message m
+     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role = 'system'
+       and m.seq >= %(begins)s and m.seq < least(%(begins)s + 50, c.first)
+       and (not %(live)s or {appended_by}))
     union all
-    (select * from hitherto.message f
-     where f.tenant = %(tenant)s and f.conversation = b.ref and f.kind = 'text' and f.role = 'user'
-       and f.sum_turns = %(first_turn)s and f.sum_turns < %(last_turns)s and f.seq >= %(begins)s and f.seq < b.first
-       and (not %(live)s or f.rev <= %(live_at)s and (f.retracted_rev is null or f.retracted_rev > %(live_at)s)))
+    (select * from hitherto.message m
+     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role = 'user'
+       and m.sum_turns = %(first_turn)s and m.sum_turns < %(last_turns)s and m.seq >= %(begins)s and m.seq < c.first
+       and (not %(live)s or {appended_by}))
     union all
-    (select * from hitherto.message s
-     where s.tenant = %(tenant)s and s.conversation = b.ref and s.kind = 'text' and s.role = 'user'
-       and s.sum_turns >= %(last_turns)s and s.sum_turns <= %(last_turn)s and s.seq >= %(begins)s and s.seq < b.first
-       and (not %(live)s or s.rev <= %(live_at)s and (s.retracted_rev is null or s.retracted_rev > %(live_at)s)))
+    (select * from hitherto.message m
+     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role = 'user'
+       and m.sum_turns >= %(last_turns)s and m.sum_turns <= %(last_turn)s and m.seq >= %(begins)s and m.seq < c.first
+       and (not %(live)s or {appended_by}))
 ) m
+where not %(live)s or {came_back_by}
 order by m.seq
 limit %(limit)s;
 
@@ -127,9 +142,8 @@ from hitherto.conversation c
 cross join lateral (
     select a.* from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
     cross join lateral (
-        select * from hitherto.message a
-        where a.tenant = %(tenant)s and a.conversation = c.ref and a.seq >= r.first and a.seq <= r.last
-          and a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s) offset 0
+        select * from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= r.first and m.seq <= r.last and {there_at} offset 0
     ) a
 ) m
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
@@ -140,11 +154,11 @@ order by m.seq;
 select coalesce(max(m.seq) + 1, %(stop)s::bigint)
 from hitherto.conversation c
 cross join lateral (
-    select a.seq, sum(a.size + %(entry)s::integer) over (order by a.seq) as sizes, row_number() over (order by a.seq) as nth
-    from hitherto.message a
-    where a.tenant = %(tenant)s and a.conversation = c.ref and a.seq >= %(start)s and a.seq < %(stop)s
-      and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
-    order by a.seq limit %(limit)s
+    select m.seq, sum(m.size + %(entry)s::integer) over (order by m.seq) as sizes, row_number() over (order by m.seq) as nth
+    from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= %(start)s and m.seq < %(stop)s
+      and (not %(live)s or {there_at})
+    order by m.seq limit %(limit)s
 ) m
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
   and (m.sizes <= %(size)s::bigint or m.nth = 1);
@@ -154,9 +168,9 @@ where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and
 select m.payload::text, m.wire = %(wire)s and not m.erased
 from hitherto.conversation c
 cross join lateral (
-    select * from hitherto.message a
-    where a.tenant = %(tenant)s and a.conversation = c.ref and a.seq >= %(start)s and a.seq < %(stop)s
-      and (not %(live)s or a.rev <= %(live_at)s and (a.retracted_rev is null or a.retracted_rev > %(live_at)s))
+    select * from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= %(start)s and m.seq < %(stop)s
+      and (not %(live)s or {there_at})
 ) m
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
 order by m.seq;

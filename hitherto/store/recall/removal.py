@@ -42,8 +42,10 @@ def going(changes: Changes, *, view_start: int) -> Removal:
             *([(view_start, after - 1)] if after > view_start else []),
         ),
         digests=(*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded)),
-        reads=bool(after != view_start or changes.rewritten or changes.supersede),
-        shown_from=after if after < view_start else None,
+        reads=bool(after != view_start or changes.rewritten or changes.supersede or changes.restored),
+        shown_from=min(
+            [*(first for first, _ in changes.restored), *([after] if after < view_start else [])], default=None
+        ),
     )
 
 

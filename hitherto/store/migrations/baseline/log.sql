@@ -22,6 +22,7 @@ create table hitherto.conversation (
     metadata      jsonb       not null default '{}',
     rev           bigint      not null default 0,
     messages_rev  bigint      not null default 0,
+    switched_rev  bigint      not null default 0,
     next_seq      bigint      not null default 0,
     tokens        bigint      not null default 0,
     turns         bigint      not null default 0,
@@ -60,6 +61,7 @@ comment on column hitherto.conversation.extracted is 'Ranges of messages from wh
 comment on column hitherto.conversation.facts_due_at is 'When it rests, and what is left of it is read for facts.';
 comment on column hitherto.conversation.messages_rev is
     'The revision at which messages last came, went or were hidden: not moved by what is derived from them.';
+comment on column hitherto.conversation.switched_rev is 'The revision at which messages last came back.';
 comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested and read, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';
 create index conversation_recent on hitherto.conversation (tenant, user_id, agent, updated_at desc, ref desc);
@@ -123,6 +125,31 @@ create index message_of_tools on hitherto.message (tenant, conversation, seq)
 alter table hitherto.message add primary key (tenant, conversation, seq);
 create index message_expiring on hitherto.message (tenant, conversation, expires_at)
     where expires_at is not null and not erased;
+
+create table hitherto.branch (
+    tenant       text   not null,
+    conversation bigint not null,
+    start_seq    bigint not null,
+    parent_seq   bigint not null,
+    primary key (tenant, conversation, start_seq),
+    foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
+);
+comment on table hitherto.branch is
+    'Messages that do not follow the one with the seq before theirs: it had been taken back. -1: they are the first.';
+create index branch_behind on hitherto.branch (tenant, conversation, parent_seq);
+
+create table hitherto.absence (
+    tenant       text   not null,
+    conversation bigint not null,
+    start_seq    bigint not null,
+    end_seq      bigint not null,
+    from_rev     bigint not null,
+    until_rev    bigint not null,
+    primary key (tenant, conversation, until_rev, start_seq),
+    foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
+);
+comment on table hitherto.absence is
+    'Messages that were taken back at a revision and came back at another: views in between do not show them.';
 
 create table hitherto.open_call (
     tenant       text   not null,

@@ -1,0 +1,101 @@
+-- Branches: what else follows a message, and going from one to another.
+
+-- name: insert_branch
+-- A message that does not follow the one with the seq before its own.
+insert into hitherto.branch (tenant, conversation, start_seq, parent_seq)
+values (%(tenant)s, %(ref)s, %(start)s, %(parent)s);
+
+-- part: branch_of
+-- The first message of the run of messages, one behind the other, with message `n.seq`, and the message before the run.
+select b.start_seq, b.parent_seq from hitherto.branch b
+where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.start_seq <= n.seq
+order by b.start_seq desc limit 1
+
+-- name: ways
+-- The messages that follow the one before message `seq` on some branch, with their own beginnings, as a page.
+with parent as materialized (
+    select case when b.start_seq = n.seq then b.parent_seq else n.seq - 1 end as seq
+    from (select %(seq)s::bigint as seq) n left join lateral ({branch_of}) b on true
+)
+select m.seq, left(m.text, 300), m.said_at, m.said_offset, m.created_at, m.retracted_rev, m.role
+from parent p
+cross join lateral (
+    (select b.start_seq as seq from hitherto.branch b
+     where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.parent_seq = p.seq and b.start_seq > %(after)s
+     order by b.start_seq limit %(limit)s)
+    union all
+    (select p.seq + 1 where p.seq + 1 > %(after)s and not exists (
+        select 1 from hitherto.branch b
+        where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.start_seq = p.seq + 1 offset 0))
+) w
+cross join lateral (
+    select * from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = w.seq limit 1
+) m
+order by m.seq limit %(limit)s;
+
+-- name: retracted
+-- What was retracted in a conversation, and how long it is.
+select retracted::text, next_seq from hitherto.conversation where tenant = %(tenant)s and ref = %(ref)s;
+
+-- part: run_to
+-- That run up to message `n.seq`, the message before it, and the last of it that is shown.
+select coalesce(b.start_seq, 0) as first, n.seq as last, coalesce(b.parent_seq, -1) as parent, s.seq as shown
+from (select 1) one
+left join lateral ({branch_of}) b on true
+left join lateral (
+    select m.seq from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between coalesce(b.start_seq, 0) and n.seq
+      and m.retracted_rev is null
+    order by m.seq desc limit 1
+) s on true
+
+-- name: way_to
+-- The runs of messages from message `seq` back to one that is shown, or to the beginning.
+with recursive up (first, last, parent, shown) as (
+    select r.* from (select %(seq)s::bigint as seq) n cross join lateral ({run_to}) r
+    union all
+    select r.* from (select parent as seq, shown from up) n cross join lateral ({run_to}) r
+    where n.shown is null and n.seq >= 0
+)
+select first, last, shown from up order by first;
+
+-- name: restore_messages
+-- Messages of these ranges, each of one revision at which they were taken back, are shown again.
+with gone as (
+    select r.first, r.last, m.retracted_rev as rev, min(m.seq) as start_seq, max(m.seq) as end_seq
+    from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select seq, retracted_rev from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between r.first and r.last offset 0
+    ) m
+    where m.retracted_rev is not null
+    group by r.first, r.last, m.retracted_rev
+), away as (
+    insert into hitherto.absence (tenant, conversation, start_seq, end_seq, from_rev, until_rev)
+    select %(tenant)s, %(ref)s, start_seq, end_seq, rev, %(rev)s from gone
+), digests as (
+    update hitherto.digest d set status = 'completed', hidden_rev = null
+    from gone g
+    where d.tenant = %(tenant)s and d.conversation = %(ref)s and d.status = 'superseded' and d.visible_rev is not null
+      and d.hidden_rev = g.rev and d.end_seq between g.start_seq and g.end_seq
+    returning d.id
+), messages as (
+    update hitherto.message m set retracted_rev = null
+    from gone g
+    where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between g.start_seq and g.end_seq
+      and m.retracted_rev = g.rev
+)
+update hitherto.conversation set switched_rev = %(rev)s, retracted = %(retracted)s
+where tenant = %(tenant)s and ref = %(ref)s;
+
+-- name: restored_tools
+-- The calls, results and reasoning items of these ranges, in their order.
+select {message_columns}
+from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+cross join lateral (
+    select * from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between r.first and r.last
+      and m.kind in ('tool_call', 'tool_result', 'reasoning') and not m.erased offset 0
+) m
+order by m.seq;
