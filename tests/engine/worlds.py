@@ -116,7 +116,7 @@ class World:
         seq = head.view_start + place % (head.next_seq - head.view_start)
         shown = [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
         asked: dict[str, Any] = {"wire": RESPONSES, "model": MODEL}
-        before = await self.context(asked, ENDLESS)
+        before, calls = await self.context(asked, ENDLESS), await self.open_calls()
         last = await self.chat.switch(seq, expect=head.rev)
         assert last == max((one for one in shown if one >= head.view_start), default=head.view_start - 1)
         now = [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
@@ -128,6 +128,10 @@ class World:
             await self.chat.switch(last)
             assert shown == [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
             assert (await self.context(asked, ENDLESS)).request == before.request
+            assert await self.open_calls() == calls
+            after = await self.chat.head()
+            assert after is not None
+            assert as_shown(after) == as_shown(head)
 
     async def wait(self) -> None:
         """Until all that expires has expired; contexts that were taken before cannot be made again."""
@@ -450,6 +454,15 @@ class World:
             order_ids(str(await self.chat.view()), order),
             await self.items_now(),
         ]
+
+
+def as_shown(head: Head) -> Head:
+    """What a head says of the log that is shown, however it came about."""
+    now, latest = head.now, replace(head.latest)
+    return replace(
+        head, rev=0, messages_rev=0, now=now.min, clock=now.min, running=(), latest=latest, facts_due_at=None, failures=0,
+        resume_at=None, finish_seq=0,
+    )  # fmt: skip
 
 
 def plain_row(row: Digest, order: dict[int, int]) -> str:
