@@ -76,7 +76,9 @@ class ConversationRecord:
 
     `head` is its state; whatever in it follows from other records is left out. Ids of digests, here and in the records
     that follow, number the conversation's own digests, from 1. `metadata` is JSON text; `title` is None unless it was
-    set. `forgettings` are turns in which its agent was asked to forget something, and when."""
+    set. `forgettings` are turns in which its agent was asked to forget something, and when. `branches` are messages
+    that do not follow the one with the seq before theirs, each with the seq of that which they follow (-1: none);
+    `absences` are the first and the last of messages that were taken back at a revision and came back at another."""
 
     user: str
     agent: str
@@ -88,6 +90,8 @@ class ConversationRecord:
     updated_at: datetime
     head: HeadWithCalls
     forgettings: tuple[tuple[int, datetime], ...] = ()
+    branches: tuple[tuple[int, int], ...] = ()
+    absences: tuple[tuple[int, int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

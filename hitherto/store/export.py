@@ -101,6 +101,8 @@ class ExportReader:
             updated_at=updated_at,
             head=head,
             forgettings=tuple([(turn, at) for turn, at in await self._all("export_forgettings", at)]),
+            branches=tuple([(start, parent) for start, parent in await self._all("export_branches", at)]),
+            absences=tuple([(*one,) for one in await self._all("export_absences", at)]),
         )
         record = renumbered_conversation(
             record, await self._numbers(scope, [one.digest for one in head.frontiers.values()])
@@ -371,6 +373,13 @@ async def _restore(
     await connection.execute(
         SQL["import_forgettings"], {**at, "user": scope.user, "agent": scope.agent, "turns": turns, "times": times}
     )
+    branches = {"starts": [one for one, _ in record.branches], "parents": [one for _, one in record.branches]}
+    await connection.execute(SQL["import_branches"], {**at, **branches})
+    absences = dict(
+        zip(("starts", "ends", "froms", "untils"), map(list, zip(*record.absences, strict=True)), strict=False)
+    )
+    if absences:
+        await connection.execute(SQL["import_absences"], {**at, **absences})
     described = {"title": record.title, "metadata": record.metadata, "ttl": record.ttl}
     await connection.execute(SQL["describe_conversation"], {**at, **described})
     await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])

@@ -41,6 +41,28 @@ from unnest(%(turns)s::bigint[], %(times)s::timestamptz[]) as f (turn, at)
 on conflict do nothing
 returning turn;
 
+-- name: export_branches
+-- Which messages of a conversation follow another than the one before.
+select start_seq, parent_seq from hitherto.branch where tenant = %(tenant)s and conversation = %(ref)s order by start_seq;
+
+-- name: import_branches
+insert into hitherto.branch (tenant, conversation, start_seq, parent_seq)
+select %(tenant)s, %(ref)s, b.* from unnest(%(starts)s::bigint[], %(parents)s::bigint[]) b;
+
+-- name: export_absences
+-- Which messages of a conversation were taken back for a while.
+select start_seq, end_seq, from_rev, until_rev from hitherto.absence
+where tenant = %(tenant)s and conversation = %(ref)s order by until_rev, start_seq;
+
+-- name: import_absences
+with absences as (
+    insert into hitherto.absence (tenant, conversation, start_seq, end_seq, from_rev, until_rev)
+    select %(tenant)s, %(ref)s, a.*
+    from unnest(%(starts)s::bigint[], %(ends)s::bigint[], %(froms)s::bigint[], %(untils)s::bigint[]) a
+)
+update hitherto.conversation set switched_rev = (select max(u) from unnest(%(untils)s::bigint[]) u)
+where tenant = %(tenant)s and ref = %(ref)s;
+
 -- name: export_receipts
 -- A page of the receipts of a conversation.
 select encode(key_hash, 'hex') as key_hash, start_seq as start, end_seq as end, rev, fingerprint, created_at from hitherto.receipt

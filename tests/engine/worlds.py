@@ -153,8 +153,13 @@ class World:
     async def move(self) -> None:
         """Export, delete and import everything, unless a digest is in hand. Contexts taken before name
         digests by other numbers."""
-        if await self.chat.head() is None or self.queue.begun:
+        if (head := await self.chat.head()) is None or self.queue.begun:
             return
+        branches = [await self.chat.branches(seq) for seq in range(head.view_start, head.next_seq)]
+        past = {
+            rev: await self.chat.items(wire=RESPONSES, model=MODEL, policy=none(), at=rev)
+            for rev in range(head.rev + 1)
+        }
         before, rows, log = await self.state(), await self.chat.digests(), await self.chat.messages()
         file = BytesIO()
         await self.memory.export_to(file, tenant=self.scope.tenant, user=self.scope.user, agent=self.scope.agent)
@@ -165,6 +170,9 @@ class World:
         assert await self.state() == before
         assert await self.chat.messages() == log
         now = dict(zip((row.id for row in rows), (row.id for row in await self.chat.digests()), strict=True))
+        assert [await self.chat.branches(seq) for seq in range(head.view_start, head.next_seq)] == branches
+        for rev, items in past.items():
+            assert await self.chat.items(wire=RESPONSES, model=MODEL, policy=none(), at=rev) == items
         for hold in self.queue.all:
             hold.job = DigestJob(self.scope.tenant, now[hold.job.digest])
         self.queue.waiting = [DigestJob(self.scope.tenant, now[job.digest]) for job in self.queue.waiting]
@@ -458,11 +466,8 @@ class World:
 
 def as_shown(head: Head) -> Head:
     """What a head says of the log that is shown, however it came about."""
-    now, latest = head.now, replace(head.latest)
-    return replace(
-        head, rev=0, messages_rev=0, now=now.min, clock=now.min, running=(), latest=latest, facts_due_at=None, failures=0,
-        resume_at=None, finish_seq=0,
-    )  # fmt: skip
+    asks = {"messages_rev": 0, "running": (), "facts_due_at": None, "failures": 0, "resume_at": None, "finish_seq": 0}
+    return replace(head, rev=0, now=datetime.min, clock=datetime.min, **asks)
 
 
 def plain_row(row: Digest, order: dict[int, int]) -> str:

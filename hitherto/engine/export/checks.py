@@ -118,6 +118,8 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     head = replace(head, erased=joined(head.erased), extracted=joined(head.extracted))
     made, updated = min(record.created_at, now), min(record.updated_at, now)
     _ranges([(turn, turn) for turn, _ in record.forgettings])
+    _ranges([(parent + 1, start) for start, parent in record.branches])
+    _ranges([part for first, last, gone, back in record.absences for part in ((first, last), (gone, back))])
     forgettings = tuple([(turn, min(at, now)) for turn, at in record.forgettings])
     return replace(record, head=head, created_at=made, updated_at=updated, forgettings=forgettings)
 

@@ -152,7 +152,9 @@ async def test_digests_come_back_without_a_model(store: Store) -> None:
 
 async def test_a_digest_in_progress_is_of_the_branch_that_was_left(store: Store) -> None:
     gate = Gate(says_each)
-    async with open_on(store, model=Scripted([gate], then=says_each), policy=policies.rolling(threshold=4, keep_last=2)) as memory:
+    async with open_on(
+        store, model=Scripted([gate], then=says_each), policy=policies.rolling(threshold=4, keep_last=2)
+    ) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user("a"), user("b"))
         await chat.append(*(user(f"new {number}") for number in range(4)), at=0)

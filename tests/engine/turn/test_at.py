@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hitherto import Conversation, Memory, Turn, assistant, policies, tool_resul
 from hitherto.errors import ConcurrentWrite, InvalidInput
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
-from tests.engine.turn.asking import broken_off, call, events, failed, looked, piece, shown
+from tests.engine.turn.asking import broken_off, call, failed, looked, piece, shown
 from tests.memories import open_on
 
 BEFORE = ["Hello.", "Good morning.", "Which day?", "Monday."]
@@ -99,10 +100,14 @@ async def test_two_pages_answer_anew_at_once(said: Conversation) -> None:
     assert await shown(said) == [*BEFORE[:3], "Tuesday."], "blocks end from within"
     head = await said.head()
     assert head is not None
-    with pytest.raises(ConcurrentWrite, match="changed since"):
-        async with said.turn(at=2, expect=head.rev) as one, said.turn(at=2, expect=head.rev) as two:
+
+    async def both(rev: int) -> None:
+        async with said.turn(at=2, expect=rev) as one, said.turn(at=2, expect=rev) as two:
             await one.add("Thursday.")
             await two.add("Friday.")
+
+    with pytest.raises(ConcurrentWrite, match="changed since"):
+        await both(head.rev)
     assert await shown(said) == [*BEFORE[:3], "Friday."]
 
 
@@ -138,10 +143,14 @@ async def test_an_answer_behind_an_edit_is_told(said: Conversation) -> None:
     assert (await shown(said))[-1] == "So it is."
     head = await said.head()
     assert head is not None
-    with pytest.raises(ConcurrentWrite):
-        async with said.turn("And?", expect=head.rev) as turn:
+
+    async def behind(rev: int) -> None:
+        async with said.turn("And?", expect=rev) as turn:
             await said.rewind(to=1)
             await turn.add("Nothing.")
+
+    with pytest.raises(ConcurrentWrite):
+        await behind(head.rev)
     assert await shown(said) == BEFORE[:2]
 
 
@@ -173,12 +182,12 @@ async def test_what_is_in_the_log_is_answered(chat: Conversation) -> None:
 
 @pytest.mark.parametrize("at", [None, 1, 4, 99, -1])
 async def test_an_answer_is_not_answered(chat: Conversation, at: int | None) -> None:
-    with pytest.raises(InvalidInput, match="to be answered|can end"):
+    with pytest.raises(InvalidInput, match=r"to be answered|can end"):
         async with chat.turn(at=at):
             pass
     await chat.append(user("Is it?"), assistant("It is."), user("So?"), assistant("So."), user("And?"))
     await chat.rewind(to=3)
-    with pytest.raises(InvalidInput, match="to be answered|can end"):
+    with pytest.raises(InvalidInput, match=r"to be answered|can end"):
         async with chat.turn(at=at):
             pass
 
@@ -192,9 +201,9 @@ async def test_a_question_is_kept_though_no_answer_comes(chat: Conversation, key
         assert asked(turn) == ["Is it?"]
         await turn.add("It is.")
     assert await shown(chat) == ["Is it?", "It is."]
-    for options in ({"at": 0}, {"question": None}):
+    for question, at in (("So?", 0), (None, None)):
         with pytest.raises(InvalidInput, match="goes with a question"):
-            chat.turn(**{"question": "So?", "question_first": True, **options})
+            chat.turn(question, at=at, question_first=True)
 
 
 async def test_a_kept_question_and_what_broke_off(chat: Conversation) -> None:
@@ -209,7 +218,7 @@ async def test_a_kept_question_and_what_broke_off(chat: Conversation) -> None:
     assert await shown(chat) == ["Is it?", "Yes."]
 
 
-async def _whole(text: str) -> Any:
+async def _whole(text: str) -> AsyncIterator[dict[str, Any]]:
     yield piece(text)
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
