@@ -677,18 +677,16 @@ class Conversation:
             raise InvalidInput("to is None; give the seq of the last message that stays, -1 for none")
         return await Rewinder(self._handle).rewind(last, expect=checked_revision(expect, "expect"))
 
-    async def branches(self, seq: int, *, after: int = -1, limit: int = 100) -> list[Branch]:
-        """The branches that part where message `seq` stands, that of the message included, in the order in which they
-        began: what answers and questions were in its place. At most `limit` (1 to 1,000), those after the seq `after`.
+    async def branches(self, seq: int | None = None, *, after: int = -1, limit: int = 100) -> list[Branch]:
+        """The branches that part where message `seq` stands, that of the message included: what questions and answers
+        have been in its place. Without `seq`, those of all places where there are several. At most `limit` (1 to
+        1,000), in the order in which they began, those after the seq `after`; none that were cleared.
 
         `turn` and `append` with `at`, `rewind` and `pop` leave branches behind. Raises InvalidInput for a seq that does
         not exist or was cleared.
         """
-        limit = checked_limit(limit)
-        place, after = (
-            checked_limit(seq, minimum=0, most=2**62, name="seq"),
-            checked_limit(after, minimum=-1, name="after", most=2**62),
-        )
+        limit, after = checked_limit(limit), checked_limit(after, minimum=-1, most=2**62, name="after")
+        place = None if seq is None else checked_limit(seq, minimum=0, most=2**62, name="seq")
         return await branches(self._handle, place, after=after, limit=limit)
 
     async def switch(self, seq: int, *, expect: int | None = None) -> int:

@@ -157,6 +157,7 @@ OPERATIONS = (
         policy    GET   /conversations/{conversation}/policy
         view      GET   /conversations/{conversation}/view
         items     GET   /conversations/{conversation}/items
+        branches  GET   /conversations/{conversation}/branches
         injected  POST  /conversations/{conversation}/injected          repeatable
         known     GET   /conversations/{conversation}/known
         digests   GET   /conversations/{conversation}/digests
@@ -178,6 +179,7 @@ OPERATIONS = (
         start_digests  POST    /conversations/{conversation}/digests   repeatable
         pop            POST    /conversations/{conversation}/pop
         rewind         POST    /conversations/{conversation}/rewind
+        switch         POST    /conversations/{conversation}/switch
         replace        PUT     /conversations/{conversation}/items
         clear          POST    /conversations/{conversation}/clear
         erase          POST    /conversations/{conversation}/erase     repeatable

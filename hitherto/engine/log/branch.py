@@ -19,11 +19,14 @@ _TAIL = 256
 """The newest messages, of which the state of the log's end is worked out."""
 
 
-async def branches(handle: Handle, seq: int, *, after: int, limit: int) -> list[Branch]:
+async def branches(handle: Handle, seq: int | None, *, after: int, limit: int) -> list[Branch]:
     """See `Conversation.branches`."""
     head = await handle.head()
-    _check(head, seq, handle.id)
-    return await handle.services.store.branches(handle.scope, handle.id, head.ref, seq, after=after, limit=limit)
+    if seq is not None:
+        _check(head, seq, handle.id)
+    return await handle.services.store.branches(
+        handle.scope, handle.id, head.ref, seq, after=max(after, head.view_start - 1), limit=limit
+    )
 
 
 async def switch(handle: Handle, seq: int, *, expect: int | None) -> int:

@@ -12,26 +12,34 @@ where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.start_seq <= n.se
 order by b.start_seq desc limit 1
 
 -- name: ways
--- The messages that follow the one before message `seq` on some branch, with their own beginnings, as a page.
-with parent as materialized (
-    select case when b.start_seq = n.seq then b.parent_seq else n.seq - 1 end as seq
+-- The messages that follow one of which several do, each with it and with its own beginning, as a page: all there are, or
+-- those in whose place message `seq` stands.
+with place as materialized (
+    select case when b.start_seq = n.seq then b.parent_seq else n.seq - 1 end as parent
     from (select %(seq)s::bigint as seq) n left join lateral ({branch_of}) b on true
-)
-select m.seq, left(m.text, 300), m.said_at, m.said_offset, m.created_at, m.retracted_rev, m.role
-from parent p
-cross join lateral (
-    (select b.start_seq as seq from hitherto.branch b
-     where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.parent_seq = p.seq and b.start_seq > %(after)s
+    where n.seq is not null
+), ways as (
+    (select b.start_seq as seq, b.parent_seq as parent from hitherto.branch b
+     where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.start_seq > %(after)s
+       and (%(seq)s::bigint is null or b.parent_seq = (select parent from place))
      order by b.start_seq limit %(limit)s)
-    union all
-    (select p.seq + 1 where p.seq + 1 > %(after)s and not exists (
-        select 1 from hitherto.branch b
-        where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.start_seq = p.seq + 1 offset 0))
-) w
+    union
+    (select distinct b.parent_seq + 1, b.parent_seq from hitherto.branch b
+     where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.parent_seq >= %(after)s
+       and (%(seq)s::bigint is null or b.parent_seq = (select parent from place))
+     order by 1 limit %(limit)s)
+    union
+    select %(seq)s::bigint, parent from place where %(seq)s::bigint > %(after)s
+)
+select m.seq, w.parent, left(m.text, 300), m.said_at, m.said_offset, m.created_at, m.retracted_rev, m.role
+from ways w
 cross join lateral (
     select * from hitherto.message m
     where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = w.seq limit 1
 ) m
+where not exists (
+    select 1 from hitherto.branch b
+    where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.start_seq = w.seq and b.parent_seq <> w.parent offset 0)
 order by m.seq limit %(limit)s;
 
 -- name: retracted

@@ -158,7 +158,7 @@ def retracted_with(row: Any, seq: int) -> Ranges:
 
 def branch_from(row: Sequence[Any], retracted: str, next_seq: int) -> Branch:
     """A branch from a row of the statement `ways`, with two columns of its conversation."""
-    seq, text, said_at, offset, created_at, rev, role = row
+    seq, parent, text, said_at, offset, created_at, rev, role = row
     parts: list[tuple[int, int, int]] = json.loads(retracted)
     if rev is None:
         gone = joined((first, last) for first, last, _ in parts)
@@ -166,7 +166,7 @@ def branch_from(row: Sequence[Any], retracted: str, next_seq: int) -> Branch:
     else:
         last = max(last for _, last, at in parts if at == rev)
     said = created_at if said_at is None else with_offset(said_at, offset or 0)
-    return Branch(seq=seq, last=last, role=Role(role), text=text, said_at=said, shown=rev is None)
+    return Branch(parent=parent, seq=seq, last=last, role=Role(role), text=text, said_at=said, shown=rev is None)
 
 
 def retracted_without(row: Any, restored: Ranges) -> str:

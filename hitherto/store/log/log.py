@@ -246,10 +246,10 @@ class LogStore(Part):
         return listing.info_from(scope.tenant, found[0]) if found else None
 
     async def branches(
-        self, scope: Scope, conversation: str, ref: int, seq: int, *, after: int, limit: int
+        self, scope: Scope, conversation: str, ref: int, seq: int | None, *, after: int, limit: int
     ) -> list[Branch]:
-        """What follows the message before `seq` on each branch, ascending by seq: at most `limit`, those after the seq
-        `after`."""
+        """The branches in whose place message `seq` stands, or (None) all where there are several, ascending by seq: at
+        most `limit`, those after the seq `after`."""
         names = {**rows.scope_values(scope, conversation), "ref": ref}
 
         async def read(connection: RowSecurityConnection) -> tuple[list[rows.Row], rows.Row | None]:

@@ -45,7 +45,8 @@ async def test_answers_of_one_question(chat: Conversation) -> None:
         (2, 2, "Tuesday.", False),
         (3, 5, "Wednesday.", True),
     ]
-    assert await chat.branches(3) == found
+    assert await chat.branches(3) == found == await chat.branches()
+    assert [one.seq for one in await chat.branches(0)] == [0], "there are no others"
     assert await chat.branches(2, after=1, limit=1) == found[1:2]
     assert await chat.switch(1) == 5
     assert await shown(chat) == ["Which day?", "Monday."]
@@ -75,6 +76,10 @@ async def test_a_branch_of_a_branch(chat: Conversation) -> None:
     assert await shown(chat) == ["Which day?", "Monday.", "b", "b2"]
     assert [one.seq for one in await chat.branches(0)] == [0, 6]
     assert [one.seq for one in await chat.branches(5)] == [4, 5]
+    every = await chat.branches()
+    assert [(one.parent, one.seq) for one in every] == [(-1, 0), (1, 2), (1, 3), (3, 4), (3, 5), (-1, 6)]
+    pages = [await chat.branches(after=after, limit=2) for after in (-1, 2, 4, 6)]
+    assert [one for page in pages for one in page] == every
 
 
 async def test_what_was_taken_back_comes_back(chat: Conversation) -> None:
