@@ -23,6 +23,7 @@ COMMANDS = {
     "conversations": "List conversations, the one that was written to last first.",
     "scopes": "List tenants, users or agents, and how much is kept of each.",
     "log": "Show the log: every message as it was stored.",
+    "branches": "List the branches: what has stood in the place of messages, and what is shown of it.",
     "context": "Show the context of the next request, or the last one kept, and its manifest.",
     "digests": "Show the chain of digests, and the newest in full.",
     "runs": "List an agent's runs in a conversation, or show what happened in one.",

@@ -35,14 +35,14 @@ from hitherto.core.log.ranges import Ranges
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.pages import in_pages
 
-_MOST = 2**62
+MOST = 2**62
 """More messages than any log has, and still a number that the store takes."""
 
 
 def log(
     id: options.Conversation,
-    start: Annotated[int, typer.Option(min=0, max=_MOST, metavar="SEQ", help="The first message to show.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, max=_MOST, metavar="N", help="Show at most N messages.")] = None,
+    start: Annotated[int, typer.Option(min=0, max=MOST, metavar="SEQ", help="The first message to show.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST, metavar="N", help="Show at most N messages.")] = None,
     *,
     target: Target,
     as_json: options.Json = False,

@@ -73,14 +73,16 @@ def with_memory(database: str | None, use: Callable[[Memory], Awaitable[Result]]
     return run(work())
 
 
-def with_conversation(target: Target, id: str, use: Callable[[Conversation], Awaitable[Result]]) -> tuple[Result, int]:
+def with_conversation(
+    target: Target, id: str, use: Callable[[Conversation], Awaitable[Result]], *, read_only: bool = True
+) -> tuple[Result, int]:
     """What `use` returns for an existing conversation, and the seq at which its view starts. Raises NotFound."""
 
     async def work(memory: Memory) -> tuple[Result, int]:
         conversation, head = await existing(memory, id, target.scope)
         return await use(conversation), head.view_start
 
-    return with_memory(target.database, work)
+    return with_memory(target.database, work, read_only=read_only)
 
 
 def lasting(database: str | None) -> Settings:
