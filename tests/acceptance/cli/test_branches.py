@@ -21,5 +21,5 @@ async def test_they_are_listed_and_shown(database: str) -> None:
     assert "Tuesday [bold]." in ran.out
     switched = bare("branches", "days", "--switch", "1", "--json", HITHERTO_DATABASE=database).json
     assert [(one["seq"], one["shown"]) for one in switched["branches"]] == [(1, True), (2, False)]
-    assert "no message" in bare("branches", "days", "--switch", "9", HITHERTO_DATABASE=database).failed(1)
+    assert "no message" in bare("branches", "days", "--switch", "9", HITHERTO_DATABASE=database).failed(2)
     assert "one branch" in bare("branches", "plain", HITHERTO_DATABASE=database).out
