@@ -278,7 +278,8 @@ class World:
                 or following.message.kind is Kind.TOOL_RESULT
             ):
                 continue
-            both = [fates[each.seq][0] in (Fate.IN, Fate.REDACTED) for each in (one, following)]
+            there = (Fate.IN, Fate.REDACTED, Fate.SHORTENED)
+            both = [fates[each.seq][0] in there for each in (one, following)]
             assert both[0] == both[1], f"reasoning {one.seq} apart from {following.seq}"
 
     def check_said(self, manifest: Manifest, log: Sequence[Logged], rows: Sequence[Digest]) -> None:
