@@ -296,7 +296,7 @@ class Worker:
 
     async def _read_rested(self) -> bool:
         """Begin to read conversations that rest for facts; returns whether there may be more of them."""
-        if not (self._services.finds_facts and self._services.settings.rest_after):
+        if not self._services.finds_facts:
             return False
         found = await self._store.unread(limit=_BATCH + len(self._left_to_others))
         mine = [one for one in found if one not in self._left_to_others]
