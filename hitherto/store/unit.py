@@ -326,18 +326,17 @@ class Unit:
         return fired
 
     async def _write_calls(self, changes: Changes) -> None:
-        """Write which calls have been made or answered, or are in messages that are not shown any more."""
+        """Write which calls have been made or answered, or are in messages that were taken back."""
         connection, at, after, before = self._connection, self._at, changes.head, self.head.open_calls
-        gone = (*changes.retract, *changes.erase)
-        if gone:
-            await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(gone)})
+        if changes.retract:
+            await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(changes.retract)})
         closed = [heads.call_hash(call) for call in before if call not in after.open_calls]
         opened = {call: one for call, one in after.open_calls.items() if before.get(call) != one}
         if closed:
             await connection.execute_often(SQL["close_calls"], {**at, "hashes": closed})
         if opened:
             await connection.execute_often(SQL["insert_open_calls"], {**at, **heads.open_call_values(opened)})
-        if gone or after.view_start < self.head.view_start:
+        if changes.retract or after.view_start < self.head.view_start:
             await connection.execute(SQL["count_awaited"], {**at, **heads.awaited_values(after)})
 
     async def _write_removals(self, changes: Changes) -> None:
@@ -367,6 +366,7 @@ class Unit:
             "mark_runs_within",
             "forget_runs_within",
             "erase_messages",
+            "erase_open_calls",
             "forget_receipts_within",
         ):
             await self._connection.execute(SQL[name], values)
