@@ -197,13 +197,15 @@ class Unit:
         with ours():
             return await count_forgettings(self._connection, self._whose, turn)
 
-    async def note_forgetting(self, turn: int) -> None:
-        """The agent is asked to forget in a turn, which may be the one that begins next. From now on no search finds
-        and no digest reads what is said in it. Takes the place of `commit`."""
+    async def note_forgetting(self, turn: int, *, private: bool) -> None:
+        """The agent is asked to forget in a turn, which may be the one that begins next, of a conversation that is
+        `private` or not from now on. No search finds and no digest reads what is said in the turn. Takes the place of
+        `commit`."""
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():
-                await self._connection.execute(SQL["note_forgetting"], {**self._whose, "turn": turn})
+                values = {**self._whose, "turn": turn, "private": private}
+                await self._connection.execute(SQL["note_forgetting"], values)
                 await self._connection.execute("commit")
         self._done = True
 
