@@ -328,6 +328,27 @@ async def test_what_was_digested_of_the_turn_is_digested_anew(store: Store, ende
         assert (await memory.recall("dog Rex", scope=SCOPE)).hits == ()
 
 
+async def test_nothing_that_shows_other_conversations_shows_the_turn(memory: Memory) -> None:
+    chat, fact = memory.conversation("c", scope=SCOPE), await memory.facts(SCOPE).add(FACT)
+    await chat.append(user(WISH))
+    await chat.forget(fact.id)
+    await chat.append(assistant("No dog called Rex any more."))
+    assert [one.title for one in (await memory.conversations(SCOPE)).conversations] == [""]
+    await chat.append(user("My boat is blue."), assistant("I see."))
+    tools, (boat, *_) = memory_tools(memory, SCOPE, "d"), (await memory.recall("blue boat", scope=SCOPE)).hits
+    shown = {
+        "around": [one.seq for one in await memory.around(boat, scope=SCOPE)],
+        "tool": await tools.expand(0, 3, conversation="c"),
+        "titles": [one.title for one in (await memory.conversations(SCOPE)).conversations],
+        "expand": (await chat.expand((0, 3))).text,
+    }
+    assert NAME not in str(shown)
+    assert shown["around"] == [2, 3]
+    assert shown["titles"] == ["My boat is blue."]
+    assert "boat" in shown["tool"]
+    assert len(await chat.messages()) == len(await chat.items()) == 4
+
+
 async def test_an_export_keeps_the_turn_from_being_found(memory: Memory) -> None:
     fact = await memory.facts(SCOPE).add(FACT)
     chat = memory.conversation("c", scope=SCOPE)

@@ -145,6 +145,12 @@ class FactStore(Part):
         values = {**rows.owner_values(scope), "id": id, "most_evidence": MOST_EVIDENCE}
         return [(conversation, seq) for conversation, seq in await self._all(SQL["messages_of_fact"], values)]
 
+    async def asked_to_forget(self, scope: Scope, ref: int, first: int, last: int) -> set[int]:
+        """The messages from `first` to `last` of a conversation that were said in turns in which an agent was asked to
+        forget: they are shown in their own contexts and log alone."""
+        values = {"tenant": scope.tenant, "ref": ref, "first": first, "last": last}
+        return {seq for (seq,) in await self._all(SQL["asked_to_forget"], values)}
+
     async def taken_back(self, scope: Scope, conversation: str) -> list[tuple[str, int, Ranges]]:
         """Which messages of the scope were taken back or cleared: name and ref of their conversation, and ranges. Of
         private conversations only `conversation` is looked at."""

@@ -158,6 +158,12 @@ with c as (
 insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
 values (%(tenant)s, %(ref)s, %(turn)s, hitherto.clock(), %(user)s, %(agent)s);
 
+-- name: asked_to_forget
+-- The messages from `first` to `last` of the turns in which an agent was asked to forget.
+select m.seq from hitherto.message m
+where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between %(first)s and %(last)s and {forgetting}
+order by m.seq;
+
 -- name: drop_forgettings
 -- Turns after this one were taken back; others get their numbers.
 delete from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s and turn > %(turn)s;
