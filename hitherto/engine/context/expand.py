@@ -47,10 +47,7 @@ async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
 def _filled(page: ExpansionPage, handle: Handle, found: Sequence[Logged], first: int, skipped: int) -> bool:
     """Put messages on the page, the one with seq `first` without its first `skipped` characters. Returns whether there
     was room."""
-    for one in found:
-        if not page.add(one, handle.services.voices(one.message), skipped if one.seq == first else 0):
-            return False
-    return True
+    return all(page.add(one, handle.services.voices(one.message), skipped if one.seq == first else 0) for one in found)
 
 
 async def _of_digest(handle: Handle, id: int) -> tuple[int, int, int]:
