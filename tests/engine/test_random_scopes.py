@@ -196,8 +196,8 @@ def words(shown: Any) -> set[str]:
 async def test_what_conversations_show_of_each_other(
     store: Store, private: set[str], digested: set[str], history: list[tuple[Step, Any, Any]]
 ) -> None:
-    """Nothing of a private one, nothing that was erased or forgotten, nothing of another agent or user, and in a private
-    one nothing but its own; and each context holds what all contexts do."""
+    """Nothing of a private one, nothing that was erased or forgotten, nothing of another agent or user, and in a
+    private one nothing but its own; and each context holds what all contexts do."""
     assert isinstance(store, OpenStore)
     user_name = f"s{next(_names)}"
     async with open_on(store, relevance_threshold=0.0, embedder="none") as memory:
@@ -209,6 +209,7 @@ async def test_what_conversations_show_of_each_other(
                 *([("digest", name)] if name in digested else []),
                 *([("remember", name, False)] if name in private else []),
                 ("say", name, 4, ABOUT[0]),
+                ("fact", name),
             ):
                 await talks.do(step)
         await memory.wait_for_digests()
