@@ -132,7 +132,9 @@ class Talks:
                 for fact in known[-1:]:
                     word = self.facts.pop(fact)[1]
                     if await self.memory.facts(self.chat(name).scope).get(fact) is not None:
+                        await self.chat(name).append(user("Forget the boat."))  # not in the turn that tells of it
                         await self.chat(name).forget(fact)
+                        await self.chat(name).append(assistant("Done."))
                         for theirs, said in self.said.items():
                             self.said[theirs] = [one for one in said if one.word != word]
                         assert {table for table, text in (await tables(self.url)).items() if word in text} == set()

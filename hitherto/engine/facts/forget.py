@@ -55,13 +55,14 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
         await refire(handle)
     numbers = await services.store.facts.to_forget(scope, number)
     gone = [known for one in numbers if (known := await services.store.facts.fact(scope, one)) is not None]
-    facts, messages = 0, await _erase_taken_back(handle, gone, begins)
+    facts = messages = 0
     for one in numbers:
         # Of a fact that is said very often, some of its messages are named at a time.
-        while (known := await services.store.facts.fact(scope, one)) is not None:
-            if not (erased := await _erase_said(handle, known, begins)):
-                break
+        while erased := await _erase_said(handle, one, gone, begins):
             messages += erased
+    messages += await _erase_taken_back(handle, gone, begins)
+    for one in numbers:
+        known = await services.store.facts.fact(scope, one)
         # Likewise of one that is repeated very often.
         while known is not None and recaller is not None:
             if not (erased := await _erase_repeated(handle, recaller, known, begins, private=private)):
@@ -90,12 +91,12 @@ async def _erase_taken_back(handle: Handle, facts: Sequence[Fact], begins: int) 
     return erased
 
 
-async def _erase_said(handle: Handle, fact: Fact, begins: int) -> int:
-    """Erase the messages that are named as saying the fact, and what has its words in the rest of their turns. Returns
-    how many messages that were."""
+async def _erase_said(handle: Handle, number: int, facts: Sequence[Fact], begins: int) -> int:
+    """Erase the messages that are named as saying the fact of this number, and what has words of the facts in the rest
+    of their turns. Returns how many messages that were."""
     erased = 0
     said = defaultdict[str, list[int]](list)
-    for conversation, seq in await handle.services.store.facts.messages_of(handle.scope, fact.id):
+    for conversation, seq in await handle.services.store.facts.messages_of(handle.scope, number):
         said[conversation].append(seq)
     for conversation, seqs in said.items():
         gone = set[int]()
@@ -103,7 +104,7 @@ async def _erase_said(handle: Handle, fact: Fact, begins: int) -> int:
             for logged in await _read(handle, conversation, seq, seq + _ANSWERS):
                 if logged.seq > seq and logged.message.opens_turn:
                     break
-                if logged.seq == seq or _words(fact, logged.message.text):
+                if logged.seq == seq or any(_words(fact, logged.message.text) for fact in facts):
                     gone.add(logged.seq)
         erased += await _erase(handle, conversation, gone, begins)
     return erased
