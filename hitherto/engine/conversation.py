@@ -444,7 +444,7 @@ class Conversation:
 
         `what` is a digest of this conversation or its id, a span of a manifest, or the seqs of the first and the last
         message, both inclusive. `Expansion.next` goes on where the budget ended. What was retracted, cleared or erased,
-        or has expired, is not shown.
+        or has expired, is not shown, nor is a turn in which an agent was asked to forget something.
 
         Raises InvalidInput for anything else, NotFound for a digest that this conversation does not have, InvalidBudget
         for a budget in which nothing can be shown.

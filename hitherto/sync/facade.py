@@ -122,8 +122,9 @@ class SyncMemory(SyncMemoryBase):
     def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
         for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
-        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Where they are large
-        or many, they are the first of them. See `Memory.around`."""
+        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Without turns in which
+        an agent was asked to forget something. Where they are large or many, they are the first of them. See
+        `Memory.around`."""
         return self._run(lambda memory: memory.around(hit, scope=scope, radius=radius, all_agents=all_agents))
 
     def documents(self, scope: Scope) -> SyncDocuments:

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +17,7 @@ from hitherto import Memory, assistant, tool_result, user
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
 from hitherto.core.log.message import Role
 from hitherto.core.prompt import Prompt
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidFact, InvalidInput
 from hitherto.integrations.memory_tools import memory_tools
 from hitherto.policies import token_threshold
 from hitherto.providers.scripted import Gate, Scripted
@@ -157,6 +158,55 @@ async def test_no_byte_of_it_is_left_beside_the_turn(memory: Memory, store: Stor
     assert left["message"].count("called rex") == 2, "its text and its payload"
 
 
+@pytest.mark.parametrize("how", ["rewind", "pop", "clear"])
+async def test_no_byte_of_what_was_taken_back_and_said_anew_is_left(memory: Memory, store: Store, how: str) -> None:
+    """Neither of the messages nor of the fact that ended with them."""
+    assert isinstance(store, OpenStore)
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Call him Rex."))
+    await chat.remember(FACT)
+    await chat.append(assistant("I see."), user("What is it called?"), assistant("Your dog is called Rex."))
+    match how:
+        case "rewind":
+            await chat.rewind(to=-1)
+        case "pop":
+            while await chat.pop() is not None:
+                pass
+        case _:
+            await chat.clear()
+    await chat.append(user("It is Rex, my dog."))
+    fact = (await chat.remember(FACT)).id
+    await chat.append(assistant("I see."))
+    gone = await memory.conversation("d", scope=SCOPE).forget(fact)
+    assert (gone.facts, gone.messages) == (1 if how == "clear" else 2, 3)
+    await memory.wait_for_erasure()
+    assert {name: text for name, text in (await tables(store.owners_url)).items() if "rex" in text} == {}
+
+
+async def test_of_private_conversations_the_one_in_which_it_is_asked(memory: Memory) -> None:
+    fact = await memory.facts(SCOPE).add(FACT)
+    chats = [memory.conversation(name, scope=SCOPE, remember=False) for name in ("c", "d")]
+    for chat in chats:
+        for answer in ("Your dog is called Rex.", "Called Rex is your dog."):
+            await chat.append(user(ASKED), assistant(answer))
+        await chat.rewind(to=1)
+    assert (await chats[0].forget(fact.id)).messages == 2
+    assert [NAME in str(await chat.messages()) for chat in chats] == [False, True]
+
+
+async def test_asked_before_anything_is_stored_of_a_private_conversation(memory: Memory) -> None:
+    fact = await memory.facts(SCOPE).add(FACT)
+    await memory.conversation("c", scope=SCOPE, remember=False).forget(fact.id)
+    head = await memory.conversation("c", scope=SCOPE).head()
+    assert head is not None
+    assert head.private
+
+
+async def test_what_is_no_number_is_named_as_it_was_given(memory: Memory) -> None:
+    with pytest.raises(InvalidFact, match="fact is 'Rex'; give a whole number"):
+        await memory.conversation("c", scope=SCOPE).forget(cast(Any, "Rex"))
+
+
 async def test_what_it_had_replaced_goes_too(store: Store) -> None:
     async with open_on(store, fact_categories=("pet",), single_fact_categories=("pet",)) as memory:
         facts, ids = memory.facts(SCOPE), list[int]()
@@ -250,7 +300,7 @@ async def test_of_messages_that_get_one_answer_none_is_found(memory: Memory, sto
     assert await memory.facts(SCOPE).list() == []
     assert NAME not in repr(await chat.digests())
     hits = (await memory.recall("boat, dog Rex, please one thing more", scope=SCOPE, kinds=["message"])).hits
-    assert {hit.text for hit in hits} == {"I row a boat.", "My boat is blue."}
+    assert {hit.text for hit in hits} - {"I see."} == {"I row a boat.", "My boat is blue."}
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -276,6 +326,27 @@ async def test_what_was_digested_of_the_turn_is_digested_anew(store: Store, ende
         assert NAME not in repr(await chat.digests())
         assert NAME in str((await chat.context(budget=4_000, recall="off")).request)
         assert (await memory.recall("dog Rex", scope=SCOPE)).hits == ()
+
+
+async def test_nothing_that_shows_other_conversations_shows_the_turn(memory: Memory) -> None:
+    chat, fact = memory.conversation("c", scope=SCOPE), await memory.facts(SCOPE).add(FACT)
+    await chat.append(user(WISH))
+    await chat.forget(fact.id)
+    await chat.append(assistant("No dog called Rex any more."))
+    assert [one.title for one in (await memory.conversations(SCOPE)).conversations] == [""]
+    await chat.append(user("My boat is blue."), assistant("I see."))
+    tools, (boat, *_) = memory_tools(memory, SCOPE, "d"), (await memory.recall("blue boat", scope=SCOPE)).hits
+    shown = {
+        "around": [one.seq for one in await memory.around(boat, scope=SCOPE)],
+        "tool": await tools.expand(0, 3, conversation="c"),
+        "titles": [one.title for one in (await memory.conversations(SCOPE)).conversations],
+        "expand": (await chat.expand((0, 3))).text,
+    }
+    assert NAME not in str(shown)
+    assert shown["around"] == [2, 3]
+    assert shown["titles"] == ["My boat is blue."]
+    assert "boat" in shown["tool"]
+    assert len(await chat.messages()) == len(await chat.items()) == 4
 
 
 async def test_an_export_keeps_the_turn_from_being_found(memory: Memory) -> None:

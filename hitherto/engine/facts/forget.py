@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
 
@@ -40,28 +41,31 @@ it."""
 
 async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> ForgottenFact:
     """See `Conversation.forget`."""
-    services, scope, number = handle.services, handle.scope, number_of(fact)
-    await handle.head()  # erases what has expired
+    services, scope, number = handle.services, handle.scope, number_of(fact, "fact")
+    private = handle.private(await handle.head())  # which erases what has expired
     known = await services.store.facts.fact(scope, number)
     if known is None or known.user != scope.user or known.state is FactState.DELETED:
         raise no_such_fact(scope, number)
     async with services.store.write(scope, handle.id) as unit:
         turn, begins = await running_turn(unit)
         check_bounds(await unit.forgettings(turn), "forgotten")
-        await unit.note_forgetting(turn)
+        await unit.note_forgetting(turn, private=handle.private(unit.head))
     # A policy may act within a turn.
     if await undigest(services.store, scope, handle.id, begins, services.canonical):
         await refire(handle)
+    numbers = await services.store.facts.to_forget(scope, number)
+    gone = [known for one in numbers if (known := await services.store.facts.fact(scope, one)) is not None]
     facts = messages = 0
-    for one in (*await services.store.facts.replaced(scope, number), number):
+    for one in numbers:
         # Of a fact that is said very often, some of its messages are named at a time.
-        while (known := await services.store.facts.fact(scope, one)) is not None:
-            if not (erased := await _erase_said(handle, known, begins)):
-                break
+        while erased := await _erase_said(handle, one, gone, begins):
             messages += erased
+    messages += await _erase_taken_back(handle, gone, begins)
+    for one in numbers:
+        known = await services.store.facts.fact(scope, one)
         # Likewise of one that is repeated very often.
         while known is not None and recaller is not None:
-            if not (erased := await _erase_repeated(handle, recaller, known, begins)):
+            if not (erased := await _erase_repeated(handle, recaller, known, begins, private=private)):
                 break
             messages += erased
         with suppress(NotFound):  # deleted by somebody else meanwhile
@@ -71,35 +75,53 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
     return ForgottenFact(facts, messages)
 
 
-async def _erase_said(handle: Handle, fact: Fact, begins: int) -> int:
-    """Erase the messages that are named as saying the fact, and what has its words in the rest of their turns. Returns
-    how many messages that were."""
+async def _erase_taken_back(handle: Handle, facts: Sequence[Fact], begins: int) -> int:
+    """Erase the messages that repeat one of the facts among those that were taken back or cleared, which no search
+    finds. Returns how many messages that were."""
+    store, erased = handle.services.store, 0
+    for conversation, ref, hidden in await store.facts.taken_back(handle.scope, handle.id):
+        for first, last in hidden:
+            start = first
+            while start <= last:
+                found = await store.page(handle.scope, conversation, ref, MessageRange(start=start, stop=last + 1))
+                texts = {one.seq: one.message.text for one in found}
+                gone = await aside(sum(map(len, texts.values())), _repeating, facts, texts)
+                erased += await _erase(handle, conversation, gone, begins)
+                start = found[-1].seq + 1 if found else last + 1
+    return erased
+
+
+async def _erase_said(handle: Handle, number: int, facts: Sequence[Fact], begins: int) -> int:
+    """Erase the messages that are named as saying the fact of this number, and what has words of the facts in the rest
+    of their turns. Returns how many messages that were."""
     erased = 0
     said = defaultdict[str, list[int]](list)
-    for one in fact.evidence:
-        said[one.conversation].append(one.seq)
+    for conversation, seq in await handle.services.store.facts.messages_of(handle.scope, number):
+        said[conversation].append(seq)
     for conversation, seqs in said.items():
         gone = set[int]()
         for seq in seqs:
             for logged in await _read(handle, conversation, seq, seq + _ANSWERS):
                 if logged.seq > seq and logged.message.opens_turn:
                     break
-                if logged.seq == seq or _words(fact, logged.message.text):
+                if logged.seq == seq or any(_words(fact, logged.message.text) for fact in facts):
                     gone.add(logged.seq)
         erased += await _erase(handle, conversation, gone, begins)
     return erased
 
 
-async def _erase_repeated(handle: Handle, recaller: Recaller, fact: Fact, begins: int) -> int:
-    """Erase what agents and tools have said of the fact in other turns. Returns how many messages that were."""
-    criteria = SearchFilter(scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}))
-    found = await recaller.recall(fact.content, criteria, today=datetime.now(UTC).date(), limit=_REPEATED, rerank=False)
-    gone = defaultdict[str, set[int]](set)
-    for hit in found.hits:
-        if hit.role in (Role.USER, None) or hit.conversation is None or hit.start is None:
-            continue
-        if await aside(len(hit.text), _repeats, fact, hit.text):
-            gone[hit.conversation].add(hit.start)
+async def _erase_repeated(handle: Handle, recaller: Recaller, fact: Fact, begins: int, *, private: bool) -> int:
+    """Erase what agents and tools have said of the fact in other turns, of private conversations only in the handle's
+    own. Returns how many messages that were."""
+    everywhere = SearchFilter(scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}))
+    today, gone = datetime.now(UTC).date(), defaultdict[str, set[int]](set)
+    for criteria in (everywhere, replace(everywhere, conversation=handle.id))[: 2 if private else 1]:
+        found = await recaller.recall(fact.content, criteria, today=today, limit=_REPEATED, rerank=False)
+        for hit in found.hits:
+            if hit.role in (Role.USER, None) or hit.conversation is None or hit.start is None:
+                continue
+            if await aside(len(hit.text), _repeats, fact, hit.text):
+                gone[hit.conversation].add(hit.start)
     return sum([await _erase(handle, conversation, seqs, begins) for conversation, seqs in gone.items()])
 
 
@@ -123,6 +145,11 @@ async def _erase(handle: Handle, conversation: str, seqs: Collection[int], begin
 
 def _beside(handle: Handle, conversation: str) -> Handle:
     return handle if conversation == handle.id else handle.beside(conversation)
+
+
+def _repeating(facts: Sequence[Fact], texts: Mapping[int, str]) -> set[int]:
+    """The messages of which the text repeats one of the facts."""
+    return {seq for seq, text in texts.items() if any(_repeats(fact, text) for fact in facts)}
 
 
 def _repeats(fact: Fact, text: str) -> bool:
