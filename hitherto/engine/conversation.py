@@ -19,7 +19,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSessionLike, RecallFrom, cross_session_of, with_recall
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
-from hitherto.core.facts.queries import AddedFact, ForgottenFact
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
@@ -48,7 +48,7 @@ from hitherto.engine.context.rebuild import keep, keeps, rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder, items_within
 from hitherto.engine.digests.fire import committed, fired, refire
-from hitherto.engine.facts.forget import forget
+from hitherto.engine.facts.forget import ForgottenFact, forget
 from hitherto.engine.facts.remember import remember
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.append import AppendResult, append
@@ -468,8 +468,9 @@ class Conversation:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
         they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages of which a sentence has three quarters of its words, at least
-        two. Other facts that these messages say stay, without them. So does what else mentions it.
+        agents and tools have repeated of it: messages with a sentence that has all of its words, at least three. Other
+        facts that these messages say stay, without them. What else may mention it stays too, and is named in the answer
+        (`mentions`), for `erase`.
 
         The running turn, or where the log ends with an answer the next, stays in this conversation, as it may not be
         answered yet: from now on no search finds, and no digest and no fact is made of, what is said in it, or in

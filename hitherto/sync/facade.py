@@ -14,7 +14,7 @@ from hitherto.core.cross_session import CrossSessionLike, RecallFrom
 from hitherto.core.digests.digest import Backlog, Digest
 from hitherto.core.documents import Document, KeptDocument
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
-from hitherto.core.facts.queries import AddedFact, ForgottenFact
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import By, Costs
 from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart, UserDefaults
@@ -34,6 +34,7 @@ from hitherto.engine.documents.documents import DocumentList, Documents
 from hitherto.engine.export.export import ExportReport
 from hitherto.engine.export.imports import ImportReport, Lines
 from hitherto.engine.facts.facts import FactList, Facts
+from hitherto.engine.facts.forget import ForgottenFact
 from hitherto.engine.keys import Keys, NewKey
 from hitherto.engine.listing import ConversationPage, ScopePage
 from hitherto.engine.log.append import AppendResult
@@ -540,9 +541,9 @@ class SyncConversation(SyncPart[Conversation]):
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
         they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages of which a sentence has three quarters of its words, at least
-        two. Other facts that these messages say stay, without them. So does what else mentions it. See
-        `Conversation.forget`."""
+        agents and tools have repeated of it: messages with a sentence that has all of its words, at least three. Other
+        facts that these messages say stay, without them. What else may mention it stays too, and is named in the answer
+        (`mentions`), for `erase`. See `Conversation.forget`."""
         return self._run(lambda conversation: conversation.forget(fact))
 
     def digests(self, *, after: int | None = None, limit: int = 1000) -> list[Digest]:

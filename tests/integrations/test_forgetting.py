@@ -133,6 +133,48 @@ async def test_what_agents_have_repeated_goes_too(memory: Memory) -> None:
     assert len([1 for hit in (await memory.recall("dogs", scope=SCOPE)).hits if hit.text == kept.text]) == 2
 
 
+async def test_what_may_be_about_something_else_stays_and_is_named(memory: Memory) -> None:
+    """What has a part of its words, or all of only two; of the running turn nothing."""
+    told = {
+        "Likes Rome": "The cheapest flight to Rome is LH 230, which you may like.",
+        "Works in sales": "The sales report works again.",
+        "Needs a wheelchair": "Your father needs a wheelchair.",
+        "Is allergic to peanuts": "Since you can't have peanuts, take the rice.",
+        "Is gay": "You told me that you are gay.",
+    }
+    for number, answer in enumerate(told.values()):
+        await memory.conversation(f"c{number}", scope=SCOPE).append(user("And so?"), assistant(answer))
+    await memory.wait_for_index()
+    for number, content in enumerate(told):
+        fact = await memory.facts(SCOPE).add(content)
+        chat = memory.conversation(f"d{number}", scope=SCOPE)
+        await chat.append(user(f"Please forget: {content}"))
+        gone = await chat.forget(fact.id)
+        assert (gone.facts, gone.messages) == (1, 0)
+        named = {(hit.conversation, hit.start) for hit in gone.mentions}
+        assert (f"c{number}", 1) in named
+        assert (chat.id, 0) not in named
+    fact = await memory.facts(SCOPE).add("Likes Rome")
+    tools = memory_tools(memory, SCOPE, "d")
+    named = (await tools.forget(fact.id))["mentions"][0]
+    assert "LH 230" in await tools.expand(named["start"], named["end"], conversation=named["conversation"])
+
+
+async def test_what_mentions_it_is_not_read_for_facts(store: Store) -> None:
+    model = Scripted(then=listener(Says("What is a good vegetarian soup?", "preference", "Is a vegetarian.")))
+    async with open_on(store, model=model) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I'm a vegetarian."))
+        fact = await chat.remember("Is a vegetarian.")
+        await chat.append(assistant("Noted."), user("What is a good vegetarian soup?"), assistant("Borscht."))
+        await memory.wait_for_index()
+        gone = await memory.conversation("d", scope=SCOPE).forget(fact.id)
+        assert [(hit.conversation, hit.start) for hit in gone.mentions][:1] == [("c", 2)]
+        await chat.finish()
+        await memory.wait_for_digests()
+        assert await memory.facts(SCOPE).list() == []
+
+
 async def test_what_agents_have_repeated_often_goes_too(memory: Memory) -> None:
     chat, fact = memory.conversation("c", scope=SCOPE), await memory.facts(SCOPE).add(FACT)
     for number in range(120):

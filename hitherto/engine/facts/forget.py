@@ -6,16 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import ceil
 
 import numpy as np
 
 from hitherto.aside import aside
 from hitherto.core.facts.change import no_such_fact
 from hitherto.core.facts.fact import Fact, FactAction, FactState
-from hitherto.core.facts.queries import FactChange, ForgottenFact
+from hitherto.core.facts.queries import FactChange
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged, Role
 from hitherto.core.recall.filter import EntryKind, SearchFilter
@@ -25,7 +24,7 @@ from hitherto.engine.facts.arguments import number_of
 from hitherto.engine.facts.remember import check_bounds, running_turn
 from hitherto.engine.handle import Handle
 from hitherto.engine.log.erase import erase_messages, undigest
-from hitherto.engine.recall.recall import Recaller
+from hitherto.engine.recall.recall import Hit, Recaller
 from hitherto.errors import NotFound
 
 _ANSWERS = 50
@@ -34,9 +33,27 @@ _ANSWERS = 50
 _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f\n]+")
 """What ends a sentence."""
 
-_REPEATED = 500
-"""Messages of the scope, users' too, those nearest to the fact, of which it is looked at a time whether they repeat
+_TELLING = 3
+"""A fact that has fewer words that tell something is not recognized where it is repeated: "Lives in Rome" may be said
+of anybody."""
+
+_NEAREST = 500
+"""Messages of the scope, those nearest to the fact, of which it is looked at a time whether they repeat or mention
 it."""
+
+_LIKELY, _MENTIONS = 0.5, 20
+"""The score from which on a message mentions a fact whatever its words; and the most that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenFact:
+    """What went with a fact that was forgotten: how many `facts`, itself and those it had replaced, and how many
+    `messages`. `mentions` are messages that are still there and may mention it, the likeliest first, at most 20: in
+    other words, in a part of its words, or of somebody else."""
+
+    facts: int
+    messages: int
+    mentions: tuple[Hit, ...] = ()
 
 
 async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> ForgottenFact:
@@ -61,18 +78,20 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int) -> Forgot
         while erased := await _erase_said(handle, one, gone, begins):
             messages += erased
     messages += await _erase_taken_back(handle, gone, begins)
-    for one in numbers:
-        known = await services.store.facts.fact(scope, one)
-        # Likewise of one that is repeated very often.
-        while known is not None and recaller is not None:
-            if not (erased := await _erase_repeated(handle, recaller, known, begins, private=private)):
-                break
-            messages += erased
+    mentions = dict[tuple[str, int], Hit]()
+    for known in gone:
+        erased, found = await _erase_repeated(handle, recaller, known, begins, private=private)
+        messages += erased
         with suppress(NotFound):  # deleted by somebody else meanwhile
-            await services.store.facts.change(scope, one, FactChange(action=FactAction.DELETED))
+            await services.store.facts.change(scope, known.id, FactChange(action=FactAction.DELETED))
             facts += 1
+        mentions |= found
+        # Of what has all of its words, another reading would make the fact again.
+        sure = [place for place, hit in found.items() if hit.score >= _LIKELY or _has_all(known, hit.text)]
+        await services.store.facts.note_mentions(scope, known.id, sure)
     services.appended.set()
-    return ForgottenFact(facts, messages)
+    likeliest = sorted(mentions.values(), key=lambda hit: -hit.score)
+    return ForgottenFact(facts, messages, tuple(likeliest[:_MENTIONS]))
 
 
 async def _erase_taken_back(handle: Handle, facts: Sequence[Fact], begins: int) -> int:
@@ -110,19 +129,31 @@ async def _erase_said(handle: Handle, number: int, facts: Sequence[Fact], begins
     return erased
 
 
-async def _erase_repeated(handle: Handle, recaller: Recaller, fact: Fact, begins: int, *, private: bool) -> int:
-    """Erase what agents and tools have said of the fact in other turns, of private conversations only in the handle's
-    own. Returns how many messages that were."""
+async def _erase_repeated(
+    handle: Handle, recaller: Recaller | None, fact: Fact, begins: int, *, private: bool
+) -> tuple[int, dict[tuple[str, int], Hit]]:
+    """Erase what agents and tools have repeated of the fact in other turns, of private conversations only in the
+    handle's own. Returns how many messages that were, and those that are left and may mention it, by conversation and
+    seq."""
     everywhere = SearchFilter(scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}))
-    today, gone = datetime.now(UTC).date(), defaultdict[str, set[int]](set)
-    for criteria in (everywhere, replace(everywhere, conversation=handle.id))[: 2 if private else 1]:
-        found = await recaller.recall(fact.content, criteria, today=today, limit=_REPEATED, rerank=False)
-        for hit in found.hits:
-            if hit.role in (Role.USER, None) or hit.conversation is None or hit.start is None:
-                continue
-            if await aside(len(hit.text), _repeats, fact, hit.text):
-                gone[hit.conversation].add(hit.start)
-    return sum([await _erase(handle, conversation, seqs, begins) for conversation, seqs in gone.items()])
+    searched = (everywhere, replace(everywhere, conversation=handle.id))[: 2 if private else 1]
+    today, erased, mentions = datetime.now(UTC).date(), 0, dict[tuple[str, int], Hit]()
+    for criteria in searched:
+        while recaller is not None:
+            found = await recaller.recall(fact.content, criteria, today=today, limit=_NEAREST, rerank=False)
+            gone = defaultdict[str, set[int]](set)
+            for hit in found.hits:
+                if hit.conversation is None or hit.start is None:
+                    continue
+                if hit.role not in (Role.USER, None) and await aside(len(hit.text), _repeats, fact, hit.text):
+                    gone[hit.conversation].add(hit.start)
+                elif hit.score >= _LIKELY or await aside(len(hit.text), _mentions, fact, hit.text):
+                    mentions[hit.conversation, hit.start] = hit
+            taken = sum([await _erase(handle, conversation, seqs, begins) for conversation, seqs in gone.items()])
+            erased += taken
+            if not taken:
+                break
+    return erased, mentions
 
 
 async def _read(handle: Handle, conversation: str, start: int, stop: int) -> Sequence[Logged]:
@@ -153,10 +184,20 @@ def _repeating(facts: Sequence[Fact], texts: Mapping[int, str]) -> set[int]:
 
 
 def _repeats(fact: Fact, text: str) -> bool:
-    """Whether a sentence has three quarters of the fact's words that tell something, and at least two of them: what has
-    fewer may well be about something else."""
-    least = max(ceil(0.75 * len(question_terms(fact.content).begins)), 2)
-    return _words(fact, text) >= least and any(_words(fact, sentence) >= least for sentence in _ENDS.split(text))
+    """Whether a sentence has all words of the fact that tell something, and these are enough to know it by."""
+    words = len(question_terms(fact.content).begins)
+    return words >= _TELLING and _has_all(fact, text) and any(_has_all(fact, one) for one in _ENDS.split(text))
+
+
+def _has_all(fact: Fact, text: str) -> bool:
+    """Whether a text has all of the fact's words that tell something."""
+    words = len(question_terms(fact.content).begins)
+    return words > 0 and _words(fact, text) == words
+
+
+def _mentions(fact: Fact, text: str) -> bool:
+    """Whether a text has half of these words."""
+    return 2 * _words(fact, text) >= max(len(question_terms(fact.content).begins), 1)
 
 
 def _words(fact: Fact, text: str) -> int:

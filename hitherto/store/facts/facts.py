@@ -160,6 +160,12 @@ class FactStore(Part):
             for name, ref, retracted, view_start in found
         ]
 
+    async def note_mentions(self, scope: Scope, id: int, messages: Sequence[tuple[str, int]]) -> None:
+        """Keep in mind that these messages, by conversation and seq, may mention a fact of the scope that was deleted:
+        nothing is learned from them any more."""
+        names, seqs = [name for name, _ in messages], [seq for _, seq in messages]
+        await self._all(SQL["note_mentions"], {**rows.owner_values(scope), "id": id, "names": names, "seqs": seqs})
+
     async def history(
         self, scope: Scope, id: int, *, all_agents: bool = False, after: int = 0, limit: int = 1_000
     ) -> tuple[FactEvent, ...]:

@@ -193,6 +193,27 @@ where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and (view
   and (not private or id = %(conversation)s)
 order by ref;
 
+-- name: note_mentions
+-- Messages that may mention a deleted fact: as those that had said it, they are kept in mind as retracted evidence.
+insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted)
+select %(tenant)s, f.id, c.ref, m.seq, m.said_at, true
+from unnest(%(names)s::text[], %(seqs)s::bigint[]) as n (name, seq)
+cross join lateral (
+    select id from hitherto.fact f
+    where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and f.agent = %(agent)s and f.state = 'deleted'
+    limit 1
+) f
+cross join lateral (
+    select ref from hitherto.conversation c
+    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = n.name limit 1
+) c
+cross join lateral (
+    select seq, coalesce(said_at, created_at) as said_at from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq = n.seq limit 1
+) m
+on conflict (tenant, fact, conversation, seq) do nothing
+returning fact;
+
 -- name: forgotten
 -- The messages from `first` to `last` of which an agent had remembered a fact that was deleted, and those of turns in
 -- which it was asked to forget one.
