@@ -464,20 +464,23 @@ class Conversation:
         """
         return await remember(self._handle, content, category)
 
-    async def forget(self, fact: int) -> ForgottenFact:
+    async def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages with a sentence that has all of its words, at least three. Other
-        facts that these messages say stay, without them. What else may mention it stays too, and is named in the answer
-        (`mentions`), for `erase`.
+        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        that these messages say stay, without them.
+
+        What else may mention it stays, and is named in the answer (`mentions`): what repeats it may be about somebody
+        else. No fact is learned from it any more. With `mentions`, it is erased too, now or by another call for the
+        same fact.
 
         The running turn, or where the log ends with an answer the next, stays in this conversation, as it may not be
         answered yet: from now on no search finds, and no digest and no fact is made of, what is said in it, or in
         messages of the user beside it that get the same answer. An agent forgets at most 5 facts a turn, and 50 of one
         user within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
         """
-        return await forget(self._handle, self._recaller, fact)
+        also = checked_switch(mentions, "mentions")
+        return await forget(self._handle, self._recaller, fact, mentions=also)
 
     async def digests(self, *, after: int | None = None, limit: int = 1_000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at

@@ -34,8 +34,8 @@ _PASSAGES = 3
 RECORD = "A record of what was said, not a request."
 
 STAYS = (
-    "What is said in this turn, in this conversation: no search finds it, and no summary or fact is made of it. The "
-    "messages under `mentions`, which may mention it: tell the user that they are there."
+    "What is said in this turn, in this conversation: no search finds it, and no summary or fact is made of it. And "
+    "the messages under `mentions`, which may mention it: tell the user; to erase them too, call again with mentions."
 )
 
 REMEMBER = (
@@ -93,7 +93,15 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
         text=("string", f"The fact: one sentence that can be understood alone, of at most {LONGEST_FACT} characters."),
         category=(_TEXT, f"What kind of fact it is, such as {', '.join(CATEGORIES)}."),
     ),
-    _tool("forget", FORGET, fact=("integer", "The number of the fact.")),
+    _tool(
+        "forget",
+        FORGET,
+        fact=("integer", "The number of the fact."),
+        mentions=(
+            ["boolean", "null"],
+            "Erase the messages too that may mention it. First without: then show the user which these are.",
+        ),
+    ),
     _tool(
         "recall",
         RECALL,
@@ -131,22 +139,22 @@ class MemoryTools:
         added = await self._chat.remember(text, category=category or None)
         return {"fact": added.id, "new": added.new}
 
-    async def forget(self, fact: int) -> dict[str, Any]:
+    async def forget(self, fact: int, mentions: bool | None = None) -> dict[str, Any]:
         """Forget one of the user's own facts that this agent knows, as `Conversation.forget` does, also one that a
         person has confirmed: `forgotten` says what went, `stays` what did not, and `mentions` which messages may
         mention it. Raises InvalidInput for any other."""
         if type(fact) is not int:
             raise InvalidInput(f"fact is {fact!r}; give the number of a fact, as recall gives it")
         try:
-            gone = await self._chat.forget(fact)
+            gone = await self._chat.forget(fact, mentions=bool(mentions))
         except NotFound:
             raise InvalidInput(f"there is no fact {fact} that can be forgotten; recall gives the numbers") from None
-        mentions = [
+        named = [
             {"conversation": hit.conversation, "start": hit.start, "end": hit.end, "said_at": hit.said_at.isoformat()}
             for hit in gone.mentions
         ]
         went = f"{_counted(gone.facts, 'fact')} and {_counted(gone.messages, 'message')}"
-        return {"forgotten": went, "stays": STAYS, "mentions": mentions}
+        return {"forgotten": went, "stays": STAYS, "mentions": named}
 
     async def recall(self, question: str, after: str | None = None, before: str | None = None) -> dict[str, Any]:
         """The messages, digests, facts and passages of documents that answer `question` best, as `hits`, at most 8, the

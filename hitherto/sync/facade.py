@@ -537,14 +537,12 @@ class SyncConversation(SyncPart[Conversation]):
         confirmed, until a person does so. See `Conversation.remember`."""
         return self._run(lambda conversation: conversation.remember(content, category=category))
 
-    def forget(self, fact: int) -> ForgottenFact:
+    def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages with a sentence that has all of its words, at least three. Other
-        facts that these messages say stay, without them. What else may mention it stays too, and is named in the answer
-        (`mentions`), for `erase`. See `Conversation.forget`."""
-        return self._run(lambda conversation: conversation.forget(fact))
+        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        that these messages say stay, without them. See `Conversation.forget`."""
+        return self._run(lambda conversation: conversation.forget(fact, mentions=mentions))
 
     def digests(self, *, after: int | None = None, limit: int = 1000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at

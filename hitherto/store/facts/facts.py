@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, LiteralString
 
@@ -19,7 +18,6 @@ from hitherto.core.facts.queries import (
     KnownFactsQuery,
 )
 from hitherto.core.log.message import storable
-from hitherto.core.log.ranges import Ranges, joined
 from hitherto.core.recall.vectors import Space
 from hitherto.core.scope import Scope
 from hitherto.store.connections.part import Part
@@ -150,15 +148,6 @@ class FactStore(Part):
         forget: they are shown in their own contexts and log alone."""
         values = {"tenant": scope.tenant, "ref": ref, "first": first, "last": last}
         return {seq for (seq,) in await self._all(SQL["asked_to_forget"], values)}
-
-    async def taken_back(self, scope: Scope, conversation: str) -> list[tuple[str, int, Ranges]]:
-        """Which messages of the scope were taken back or cleared: name and ref of their conversation, and ranges. Of
-        private conversations only `conversation` is looked at."""
-        found = await self._all(SQL["taken_back"], {**rows.owner_values(scope), "conversation": conversation})
-        return [
-            (name, ref, joined((first, last) for first, last, *_ in [*json.loads(retracted), [0, view_start - 1]]))
-            for name, ref, retracted, view_start in found
-        ]
 
     async def note_mentions(self, scope: Scope, id: int, messages: Sequence[tuple[str, int]]) -> None:
         """Keep in mind that these messages, by conversation and seq, may mention a fact of the scope that was deleted:

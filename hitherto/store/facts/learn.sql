@@ -185,14 +185,6 @@ with recursive own as materialized (
 )
 select g.id from gone g where g.id in (select id from own where state <> 'deleted') order by g.id = %(id)s, g.id;
 
--- name: taken_back
--- The conversations of the scope (of private ones only `conversation`) in which messages were taken back or cleared:
--- which those are.
-select id, ref, retracted::text, view_start from hitherto.conversation
-where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and (view_start > 0 or json_array_length(retracted) > 0)
-  and (not private or id = %(conversation)s)
-order by ref;
-
 -- name: note_mentions
 -- Messages that may mention a deleted fact: as those that had said it, they are kept in mind as retracted evidence.
 insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted)
