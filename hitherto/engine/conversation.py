@@ -32,6 +32,7 @@ from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.arguments import (
+    MOST,
     check_key,
     checked_limit,
     checked_list,
@@ -286,6 +287,8 @@ class Conversation:
         tools = [] if cast(object, tools) is None else checked_list(tools, "tools", "tool schemas")
         schemas = _schemas(tools)
         request = await aside(sum(map(len, schemas)), request.with_tools, tools, schemas)
+        if isinstance(recall, int) and not isinstance(recall, bool) and not 1 <= recall <= MOST:
+            raise InvalidInput(f'recall is {recall}; give a number of hits from 1 to {MOST}, or "off" (False) for none')
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
@@ -496,7 +499,7 @@ class Conversation:
         self,
         *,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
         remember: bool | None = None,
@@ -504,10 +507,10 @@ class Conversation:
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
     ) -> None:
-        """Store the conversation's policy, where its contexts recall from (`recall`: "scope", "own" or "off"), how else
-        the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject` of the facts
-        learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the first user
-        message) and its `metadata`, a JSON object in place of the one before.
+        """Store the conversation's policy, where its contexts recall from (`recall`: "scope" or True, "own", "off" or
+        False), how else the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject`
+        of the facts learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the
+        first user message) and its `metadata`, a JSON object in place of the one before.
 
         `ttl` (time to live) is how long messages are kept that are appended from now on and have no expiry of their
         own; zero means for ever. Where it is not set, the agent's applies, then the tenant's, then the setting `ttl`.

@@ -353,13 +353,13 @@ class Memory:
         tenant: str,
         agent: str,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
         time_zone: str | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope",
-        "own" or "off"), how else other conversations of the scope are shown (`cross_session`, see
+        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope"
+        or True, "own", "off" or False), how else other conversations of the scope are shown (`cross_session`, see
         `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`), and the zone of their
         days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A conversation's own values
         come first, and a message's own zone.
@@ -447,8 +447,8 @@ class Memory:
 
     async def wait_for_digests(self, *, tenant: str | None = None) -> None:
         """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
-        progress, in any process. Those that were put off for a later try are not waited for, and of the others the
-        latest 10,000 are. Raises InvalidScope."""
+        progress, in any process. Those that were put off for a later try are not waited for, nor is a conversation's
+        rest (setting `rest_after`); of the others the latest 10,000 are. Raises InvalidScope."""
         await self._services.queue.wait_for_digests(None if tenant is None else checked_name(tenant, "tenant"))
 
     async def purge_expired(self) -> int:

@@ -178,13 +178,13 @@ class SyncMemory(SyncMemoryBase):
         tenant: str,
         agent: str,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
         time_zone: str | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope",
-        "own" or "off"), how else other conversations of the scope are shown (`cross_session`, see
+        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope" or
+        True, "own", "off" or False), how else other conversations of the scope are shown (`cross_session`, see
         `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`), and the zone of their
         days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A conversation's own values
         come first, and a message's own zone. See `Memory.configure_agent`."""
@@ -268,8 +268,9 @@ class SyncMemory(SyncMemoryBase):
 
     def wait_for_digests(self, *, tenant: str | None = None) -> None:
         """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
-        progress, in any process. Those that were put off for a later try are not waited for, and of the others the
-        latest 10,000 are. Raises InvalidScope. See `Memory.wait_for_digests`."""
+        progress, in any process. Those that were put off for a later try are not waited for, nor is a conversation's
+        rest (setting `rest_after`); of the others the latest 10,000 are. Raises InvalidScope. See
+        `Memory.wait_for_digests`."""
         return self._run(lambda memory: memory.wait_for_digests(tenant=tenant))
 
     def purge_expired(self) -> int:
@@ -555,7 +556,7 @@ class SyncConversation(SyncPart[Conversation]):
         self,
         *,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
         remember: bool | None = None,
@@ -563,10 +564,11 @@ class SyncConversation(SyncPart[Conversation]):
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
     ) -> None:
-        """Store the conversation's policy, where its contexts recall from (`recall`: "scope", "own" or "off"), how else
-        the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject` of the facts
-        learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the first user
-        message) and its `metadata`, a JSON object in place of the one before. See `Conversation.configure`."""
+        """Store the conversation's policy, where its contexts recall from (`recall`: "scope" or True, "own", "off" or
+        False), how else the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject`
+        of the facts learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the
+        first user message) and its `metadata`, a JSON object in place of the one before. See
+        `Conversation.configure`."""
         return self._run(
             lambda conversation: conversation.configure(
                 policy=policy,

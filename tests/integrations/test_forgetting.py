@@ -15,7 +15,6 @@ import pytest
 import hitherto
 from hitherto import Memory, assistant, tool_result, user
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
-from hitherto.core.log.message import Role
 from hitherto.core.prompt import Prompt
 from hitherto.errors import InvalidFact, InvalidInput
 from hitherto.integrations.memory_tools import memory_tools
