@@ -24,7 +24,7 @@ if _TYPE_CHECKING:
         Subject as Subject,
         Visibility as Visibility,
     )
-    from hitherto.core.facts.queries import AddedFact as AddedFact, ForgottenFact as ForgottenFact
+    from hitherto.core.facts.queries import AddedFact as AddedFact
     from hitherto.core.key import ApiKey as ApiKey, Right as Right
     from hitherto.core.ledger import Costs as Costs
     from hitherto.core.log.conversations import (
@@ -62,6 +62,7 @@ if _TYPE_CHECKING:
     from hitherto.engine.export.export import ExportReport as ExportReport
     from hitherto.engine.export.imports import ImportReport as ImportReport
     from hitherto.engine.facts.facts import Facts as Facts
+    from hitherto.engine.facts.forget import ForgottenFact as ForgottenFact
     from hitherto.engine.keys import Keys as Keys, NewKey as NewKey
     from hitherto.engine.listing import ConversationPage as ConversationPage, ScopePage as ScopePage
     from hitherto.engine.log.append import AppendResult as AppendResult
@@ -93,7 +94,7 @@ _NAMES = {
     "core.digests.digest": "Backlog Digest",
     "core.documents": "Document KeptDocument",
     "core.facts.fact": "Evidence Fact FactEvent FactState Subject Visibility",
-    "core.facts.queries": "AddedFact ForgottenFact",
+    "core.facts.queries": "AddedFact",
     "core.key": "ApiKey Right",
     "core.ledger": "Costs",
     "core.log.conversations": "AgentDefaults ConversationInfo ScopeCounts UserDefaults",
@@ -115,6 +116,7 @@ _NAMES = {
     "engine.export.export": "ExportReport",
     "engine.export.imports": "ImportReport",
     "engine.facts.facts": "Facts",
+    "engine.facts.forget": "ForgottenFact",
     "engine.keys": "Keys NewKey",
     "engine.listing": "ConversationPage ScopePage",
     "engine.log.append": "AppendResult",

@@ -50,7 +50,7 @@ from hitherto.core.policy.component import _KNOWN
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.core.policy.span import Fate, Reason
-from hitherto.http.operations import OPERATIONS
+from hitherto.http.operations import HEADERS, OPERATIONS
 from hitherto.http.shapes import MessageInput
 from hitherto.other_systems.views import create_views
 from hitherto.settings import Settings
@@ -394,6 +394,11 @@ def test_every_path_of_the_service_is_there() -> None:
         if not re.search(rf"^\| `{re.escape(f'{one.method} {one.path}')}` \|.*\| `{one.right}` \|$", said, re.MULTILINE)
     ]
     assert missing == []
+
+
+def test_every_header_is_there() -> None:
+    said = (DOCS / "service-api.md").read_text("utf-8") + (DOCS / "service-keys.md").read_text("utf-8")
+    assert [name for name in HEADERS if f"`{name}`" not in said] == []
 
 
 def test_every_setting_is_there() -> None:

@@ -27,7 +27,7 @@ class CrossSession:
     conversation's first append and stays the same. `triggers`: relevant content of other conversations is recalled when
     the incoming message contains one of the phrases `search_triggers`. `always`: it is recalled for every incoming
     message. What is recalled has a score of at least `relevance_threshold` (0 to 1). `recall`: where contexts recall
-    from, whatever the message says ("scope", "own" or "off").
+    from, whatever the message says ("scope", "own" or "off"; True and False stand for the first and the last).
 
     Raises InvalidInput for phrases without a word, for more of them than `MOST_PHRASES` or longer ones than
     `LONGEST_PHRASE`, and for another threshold.
@@ -57,7 +57,7 @@ class CrossSession:
         number = isinstance(least, int | float) and not isinstance(least, bool)
         if least is not None and not (number and 0 <= cast(float, least) <= 1):
             raise InvalidInput(f"relevance_threshold is {least!r}; give a number from 0 to 1")
-        checked_recall_from(self.recall)
+        object.__setattr__(self, "recall", recall_from_of(self.recall))
 
     def over(self, weaker: CrossSession) -> CrossSession:
         """The two combined: a value of `weaker` counts where this one has None."""
@@ -82,15 +82,18 @@ class CrossSession:
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) is not None}
 
 
-def with_recall(crossing: CrossSession, recall: RecallFrom | None) -> CrossSession:
+def with_recall(crossing: CrossSession, recall: RecallFrom | bool | None) -> CrossSession:
     """`crossing`, with where contexts recall from if that is given. Raises InvalidInput."""
-    return crossing if recall is None else replace(crossing, recall=checked_recall_from(recall))
+    return crossing if recall is None else replace(crossing, recall=recall_from_of(recall))
 
 
-def checked_recall_from(value: object) -> RecallFrom | None:
-    """`value`, if it is None or a `RecallFrom`. Raises InvalidInput."""
+def recall_from_of(value: object) -> RecallFrom | None:
+    """What a caller gave as `value`, as a `RecallFrom`: True is "scope", False is "off". Raises InvalidInput."""
+    if isinstance(value, bool):
+        return "scope" if value else "off"
     if value is not None and value not in get_args(RecallFrom):
-        raise InvalidInput(f"recall is {value!r}; give any of {', '.join(map(repr, get_args(RecallFrom)))}")
+        known = ", ".join(f'"{one}"' for one in get_args(RecallFrom))
+        raise InvalidInput(f"recall is {value!r}; give {known}, True (scope) or False (off)")
     return cast("RecallFrom | None", value)
 
 

@@ -19,7 +19,7 @@ from hitherto.core.context.request import ContextRequest
 from hitherto.core.cross_session import CrossSessionLike, RecallFrom, cross_session_of, with_recall
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
-from hitherto.core.facts.queries import AddedFact, ForgottenFact
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.log.append import checked_ttl
 from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
@@ -44,6 +44,7 @@ from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.arguments import (
+    MOST,
     check_key,
     checked_limit,
     checked_list,
@@ -60,7 +61,7 @@ from hitherto.engine.context.rebuild import keep, keeps, rebuilt
 from hitherto.engine.context.recalled import RecallOptions, recall_options_of
 from hitherto.engine.context.view import ViewBuilder, items_within
 from hitherto.engine.digests.fire import committed, fired, refire
-from hitherto.engine.facts.forget import forget
+from hitherto.engine.facts.forget import ForgottenFact, forget
 from hitherto.engine.facts.remember import remember
 from hitherto.engine.handle import Handle, check_unchanged
 from hitherto.engine.log.append import AppendResult, Place, append
@@ -362,6 +363,8 @@ class Conversation:
         tools = [] if cast(object, tools) is None else checked_list(tools, "tools", "tool schemas")
         schemas = _schemas(tools)
         request = await aside(sum(map(len, schemas)), request.with_tools, tools, schemas)
+        if isinstance(recall, int) and not isinstance(recall, bool) and not 1 <= recall <= MOST:
+            raise InvalidInput(f'recall is {recall}; give a number of hits from 1 to {MOST}, or "off" (False) for none')
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
@@ -520,7 +523,7 @@ class Conversation:
 
         `what` is a digest of this conversation or its id, a span of a manifest, or the seqs of the first and the last
         message, both inclusive. `Expansion.next` goes on where the budget ended. What was retracted, cleared or erased,
-        or has expired, is not shown.
+        or has expired, is not shown, nor is a turn in which an agent was asked to forget something.
 
         Raises InvalidInput for anything else, NotFound for a digest that this conversation does not have, InvalidBudget
         for a budget in which nothing can be shown.
@@ -540,19 +543,23 @@ class Conversation:
         """
         return await remember(self._handle, content, category)
 
-    async def forget(self, fact: int) -> ForgottenFact:
+    async def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages of which a sentence has three quarters of its words, at least
-        two. Other facts that these messages say stay, without them. So does what else mentions it.
+        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        that these messages say stay, without them.
+
+        What else may mention it stays, and is named in the answer (`mentions`): what repeats it may be about somebody
+        else. No fact is learned from it any more. With `mentions`, it is erased too, now or by another call for the
+        same fact.
 
         The running turn, or where the log ends with an answer the next, stays in this conversation, as it may not be
         answered yet: from now on no search finds, and no digest and no fact is made of, what is said in it, or in
         messages of the user beside it that get the same answer. An agent forgets at most 5 facts a turn, and 50 of one
         user within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
         """
-        return await forget(self._handle, self._recaller, fact)
+        also = checked_switch(mentions, "mentions")
+        return await forget(self._handle, self._recaller, fact, mentions=also)
 
     async def digests(self, *, after: int | None = None, limit: int = 1_000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at
@@ -568,7 +575,7 @@ class Conversation:
         self,
         *,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
         remember: bool | None = None,
@@ -576,10 +583,10 @@ class Conversation:
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
     ) -> None:
-        """Store the conversation's policy, where its contexts recall from (`recall`: "scope", "own" or "off"), how else
-        the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject` of the facts
-        learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the first user
-        message) and its `metadata`, a JSON object in place of the one before.
+        """Store the conversation's policy, where its contexts recall from (`recall`: "scope" or True, "own", "off" or
+        False), how else the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject`
+        of the facts learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the
+        first user message) and its `metadata`, a JSON object in place of the one before.
 
         `ttl` (time to live) is how long messages are kept that are appended from now on and have no expiry of their
         own; zero means for ever. Where it is not set, the agent's applies, then the tenant's, then the setting `ttl`.

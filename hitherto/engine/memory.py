@@ -267,8 +267,8 @@ class Memory:
     async def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
         for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
-        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Where they are large
-        or many, they are the first of them."""
+        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Without turns in which
+        an agent was asked to forget something. Where they are large or many, they are the first of them."""
         radius = checked_limit(radius, minimum=0, name="radius")
         if not isinstance(cast(object, hit), Hit):
             raise InvalidInput(f"hit is {str(hit)[:80]!r}; give one of `recall(…).hits`")
@@ -282,8 +282,10 @@ class Memory:
         if head is None or first > hit.end + radius:
             return []
         reading = MessageRange(start=min(first, head.next_seq), stop=min(hit.end + radius + 1, head.next_seq))
-        found = await self._services.store.page(theirs, hit.conversation, head.ref, reading)
-        return [one for one in found if one.live(head.rev) and not one.erased]
+        store = self._services.store
+        found = await store.page(theirs, hit.conversation, head.ref, reading)
+        hidden = await store.facts.asked_to_forget(theirs, head.ref, reading.start, reading.stop - 1)
+        return [one for one in found if one.live(head.rev) and not one.erased and one.seq not in hidden]
 
     def documents(self, scope: Scope) -> Documents:
         """The documents of the scope's user: those archived from conversations, and those that the user adds. Raises
@@ -351,13 +353,13 @@ class Memory:
         tenant: str,
         agent: str,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
         time_zone: str | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope",
-        "own" or "off"), how else other conversations of the scope are shown (`cross_session`, see
+        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope"
+        or True, "own", "off" or False), how else other conversations of the scope are shown (`cross_session`, see
         `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`), and the zone of their
         days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A conversation's own values
         come first, and a message's own zone.
@@ -445,8 +447,8 @@ class Memory:
 
     async def wait_for_digests(self, *, tenant: str | None = None) -> None:
         """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
-        progress, in any process. Those that were put off for a later try are not waited for, and of the others the
-        latest 10,000 are. Raises InvalidScope."""
+        progress, in any process. Those that were put off for a later try are not waited for, nor is a conversation's
+        rest (setting `rest_after`); of the others the latest 10,000 are. Raises InvalidScope."""
         await self._services.queue.wait_for_digests(None if tenant is None else checked_name(tenant, "tenant"))
 
     async def purge_expired(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import cache, partial
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 from uuid import UUID
 
@@ -21,10 +21,8 @@ from pydantic import (
     AllowInfNan,
     BaseModel,
     ConfigDict,
-    Discriminator,
     Field,
     Strict,
-    Tag,
     TypeAdapter,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -68,13 +66,15 @@ class MessageInput(BaseModel):
     said_at: Annotated[datetime, WrapValidator(_read_time)] | None = None
 
 
-def _shape_of(value: object) -> str:
-    return "given" if isinstance(value, MessageInput) or (isinstance(value, Mapping) and "item" in value) else "item"
+def _read_message(value: object, _: object) -> object:
+    """A message that is given. Raises ValueError for what is no object, and ValidationError for one with the key `item`
+    that is no `MessageInput`."""
+    if not isinstance(value, dict):
+        raise ValueError("give a message: an object, as its API has it")
+    return MessageInput.model_validate(value) if "item" in value else cast("dict[str, Any]", value)
 
 
-MessageOrItem = Annotated[
-    Annotated[MessageInput, Tag("given")] | Annotated[dict[str, Any], Tag("item")], Discriminator(_shape_of)
-]
+MessageOrItem = Annotated[MessageInput | dict[str, Any], WrapValidator(_read_message)]
 """A message that is given: an item of an API as it is, or a `MessageInput`, which has the key `item`."""
 
 _OBJECTS: dict[object, Any] = {Message: MessageOrItem, Policy: dict[str, Any], Digest: None, Span: None}
@@ -105,10 +105,7 @@ def json_type(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a ca
         return Annotated[hint, WrapValidator(partial(_read_strictly, hint))]
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        types = [json_type(part, strict=strict) for part in parts]
-        if Message in parts:
-            types = [shape for shape in types if shape != dict[str, Any]]  # an item, which `MessageOrItem` has
-        return Union[tuple(shape for shape in types if shape is not None)]  # noqa: UP007 (of parts that are known now)
+        return _union_type(parts, strict=strict)
     if origin in _LISTS:
         return json_list_type(json_type(parts[0], strict=strict))
     if origin is tuple and Ellipsis not in parts:
@@ -118,10 +115,35 @@ def json_type(hint: Any, *, strict: bool = False) -> Any:  # noqa: PLR0911 (a ca
     return hint
 
 
+def _union_type(parts: tuple[Any, ...], *, strict: bool) -> Any:
+    types = {part: json_type(part, strict=strict) for part in parts}
+    shapes = [shape for shape in types.values() if shape is not None]
+    if Message in parts:
+        shapes = [shape for shape in shapes if shape != dict[str, Any]]  # an item, which `MessageOrItem` has
+    if not strict:
+        return Union[tuple(shapes)]  # noqa: UP007 (of parts that are known now)
+    structured = dict[type, TypeAdapter[Any]]()
+    for part, shape in types.items():
+        if shape is not None and _is_object(part):
+            structured[dict] = TypeAdapter(shape)
+        if shape is not None and Message in parts and get_origin(part) in _LISTS:
+            structured[list] = TypeAdapter(shape)
+    return any_json_type(shapes, structured)
+
+
+def any_json_type(types: Sequence[Any], structured: Mapping[type, TypeAdapter[Any]] = MappingProxyType({})) -> Any:
+    """Any of these types of a parameter. Of several, a value that has none is left as it is: the verb refuses it, in
+    the words that it has in Python. But where only one of them has objects or lists, it is in `structured`, and says
+    what in such a value is wrong."""
+    union = Union[tuple(types)]  # noqa: UP007 (of parts that are known when it runs)
+    several = len([one for one in types if one is not type(None)]) > 1
+    return Annotated[union, WrapValidator(partial(_read_any_of, structured))] if several else union
+
+
 def messages_of(value: Any, wire: Wire | None = None) -> Any:
-    """An argument with its messages read: one, or a list of them; None and a text as they are. Raises
-    InvalidMessage."""
-    if value is None or isinstance(value, str):
+    """An argument with its messages read: one, or a list of them; None, a text, and a number, which no verb takes, as
+    they are. Raises InvalidMessage."""
+    if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Message | Mapping | MessageInput) or not isinstance(value, Iterable):
         return _message_of(cast(object, value), wire)
@@ -146,6 +168,18 @@ def _read_strictly(hint: Any, value: object, read: ValidatorFunctionWrapHandler)
     text = json.dumps(value, ensure_ascii=False).encode(errors="replace")
     adapter(hint).validate_json(text, strict=True, extra="forbid")
     return read(value)
+
+
+def _read_any_of(
+    structured: Mapping[type, TypeAdapter[Any]], value: object, read: ValidatorFunctionWrapHandler
+) -> object:
+    """See `any_json_type`. Raises ValidationError for a wrong value of a type that is in `structured`."""
+    try:
+        return read(value)
+    except ValidationError:
+        if (known := structured.get(type(value))) is not None:
+            return known.validate_python(value)
+        return value
 
 
 @cache

@@ -117,4 +117,5 @@ _OURS = {
     "a valid integer": "a whole number",
     "a valid boolean": "true or false",
     "a valid timedelta": "a number of seconds, or a duration like PT5M",
+    "100000 microseconds": "0.1 seconds",
 }

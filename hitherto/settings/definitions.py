@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict, cast
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,7 @@ from hitherto.core.cross_session import RecallFrom, Way
 from hitherto.core.facts.fact import CATEGORIES, category_of
 from hitherto.core.recall.trigger_phrases import TRIGGERS
 from hitherto.settings.values import (
+    SECONDS,
     Categories,
     CrossSessionWays,
     Duration,
@@ -32,6 +33,8 @@ from hitherto.settings.values import (
     PolicyText,
     TimeZone,
     daily_limit,
+    recall_from,
+    takes_numbers,
 )
 
 
@@ -39,6 +42,14 @@ class _Group(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", validate_default=True, protected_namespaces=(), hide_input_in_errors=True
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        """Raises ValueError for True and False where Pydantic would take them for 1 and 0."""
+        if isinstance(value, bool) and takes_numbers(cls.model_fields[cast(str, info.field_name)].annotation):
+            raise ValueError(f"it is {value}; give a number")
+        return value
 
 
 class DatabaseSettings(_Group):
@@ -61,7 +72,7 @@ class DatabaseSettings(_Group):
     prepared_statements: bool = True
     read_only: bool = False
     row_security: bool = False
-    ttl: Duration | None = Field(default=None, ge=timedelta(0), le=timedelta(days=36_500))
+    ttl: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36_500)), SECONDS] | None = None
 
 
 class ModelSettings(_Group):
@@ -159,9 +170,9 @@ class RecallSettings(_Group):
     `recall_max_tokens` tokens (unset: no limit). Where tools are used it is two and a half times as much, up to 1,000
     tokens, and no more.
 
-    `recall`: where contexts recall from: "scope" (all conversations of the scope, and its user's documents), "own" (the
-    context's own), or "off"; unset: the policy decides. Where own messages are cut, what is from elsewhere takes at
-    most the part `recall_others_share` of what is recalled.
+    `recall`: where contexts recall from: "scope" or True (all conversations of the scope, and its user's documents),
+    "own" (the context's own), "off" or False; unset: the policy decides. Where own messages are cut, what is from
+    elsewhere takes at most the part `recall_others_share` of what is recalled.
 
     `cross_session`: in which ways contexts show other conversations of the scope: "latest" (their newest digest, in the
     instructions), "triggers" (what a search in them finds, if the incoming message has one of `search_triggers`, as
@@ -184,7 +195,7 @@ class RecallSettings(_Group):
     reranker_timeout: float = Field(default=2.0, gt=0)
     recall_share: float = Field(default=0.25, gt=0, lt=1)
     recall_max_tokens: int | None = Field(default=None, ge=1)
-    recall: RecallFrom | None = None
+    recall: Annotated[RecallFrom | None, BeforeValidator(recall_from)] = None
     recall_others_share: float = Field(default=0.5, ge=0, le=1)
     cross_session: CrossSessionWays = ()
     search_triggers: Phrases = TRIGGERS
@@ -216,7 +227,7 @@ class FactSettings(_Group):
     `facts`: whether facts are found in conversations, and whether contexts show what is known of a conversation's
     subject, in at most the part `facts_share` of their budget. `rest_after`: how long after its last message a
     conversation rests; then what no digest has read of it is read for facts, if its policy finds facts in that way
-    (unset or 0: never). `facts_place`: "system" (always at the end of the instructions), "incoming" (always in front of
+    (0: never). `facts_place`: "system" (always at the end of the instructions), "incoming" (always in front of
     the incoming message) or "auto" (at the end of the instructions as long as all of them fit; else those chosen for
     the incoming message, in front of it, so that what comes before stays the same). `fact_categories`: the categories
     of facts ("other" is always one). In each of `single_fact_categories`, such as "current city", a subject has one
@@ -224,7 +235,9 @@ class FactSettings(_Group):
     """
 
     facts: bool = True
-    rest_after: Duration | None = Field(default=timedelta(minutes=10), ge=timedelta(0), le=timedelta(days=30))
+    rest_after: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=30)), SECONDS] | None = timedelta(
+        minutes=10
+    )
     facts_share: float = Field(default=0.15, gt=0, lt=1)
     facts_place: Literal["auto", "system", "incoming"] = "auto"
     fact_categories: Categories = CATEGORIES
@@ -290,7 +303,7 @@ class ProcessSettings(_Group):
     tracing: bool = False
     keep_receipts: Duration = Field(default=timedelta(days=30), gt=timedelta(0), le=timedelta(days=36_500))
     keep_contexts: int = Field(default=0, ge=0, le=1_000_000)
-    keep_contexts_for: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
+    keep_contexts_for: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=36_500)), SECONDS] | None = None
     grace: float = Field(default=5.0, ge=0)
 
 
@@ -348,7 +361,7 @@ class SettingsOptions(TypedDict, total=False):
     reranker_timeout: float | None
     recall_share: float | None
     recall_max_tokens: int | None
-    recall: RecallFrom | None
+    recall: RecallFrom | bool | None
     recall_others_share: float | None
     cross_session: Way | Sequence[Way] | None
     search_triggers: Sequence[str] | None

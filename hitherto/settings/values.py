@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator
 
-from hitherto.core.cross_session import Way
+from hitherto.core.cross_session import Way, recall_from_of
 from hitherto.core.facts.fact import LONGEST_CATEGORY
 from hitherto.core.log.time_zone import zone_named
 from hitherto.core.policy.presets import policy_of
@@ -22,6 +22,18 @@ def _seconds(value: object) -> object:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
+
+
+def takes_numbers(hint: Any) -> bool:
+    """Whether values of the type are numbers, or durations."""
+    return hint in (int, float, timedelta) or any(map(takes_numbers, get_args(hint)))
+
+
+def recall_from(value: object) -> object:
+    """The environment has only text: `true` and `false` stand for truth values in it, which stand for where from."""
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.lower(), value)
+    return recall_from_of(value) if isinstance(value, bool) else value
 
 
 def daily_limit(value: object) -> object:
@@ -123,7 +135,8 @@ def _policy(value: object) -> str:
 ModelProvider = Literal["openai", "azure", "ollama", "anthropic"]
 EmbedderProvider = Literal["openai", "azure", "ollama", "sentence_transformers"]
 PolicyText = Annotated[str, BeforeValidator(_policy)]
-Duration = Annotated[timedelta, BeforeValidator(_seconds)]
+SECONDS = BeforeValidator(_seconds)
+Duration = Annotated[timedelta, SECONDS]
 Categories = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_categories)]
 Origins = Annotated[tuple[str, ...], BeforeValidator(_ways), AfterValidator(_origins)]
 CrossSessionWays = Annotated[tuple[Way, ...], BeforeValidator(_ways)]

@@ -43,7 +43,7 @@ where not hitherto.expiring(c.next_expiry)
 select left(m.text, 300) from hitherto.message m
 where m.tenant = %(tenant)s and m.conversation = c.ref and m.sum_turns > c.view_turns and m.kind = 'text'
   and m.role = 'user' and m.retracted_rev is null and not m.erased
-  and (m.expires_at is null or m.expires_at > statement_timestamp())
+  and (m.expires_at is null or m.expires_at > statement_timestamp()) and not {forgetting}
 order by m.sum_turns limit 1
 
 -- part: live_digests

@@ -200,13 +200,15 @@ class Unit:
         with ours():
             return await count_forgettings(self._connection, self._whose, turn)
 
-    async def note_forgetting(self, turn: int) -> None:
-        """The agent is asked to forget in a turn, which may be the one that begins next. From now on no search finds
-        and no digest reads what is said in it. Takes the place of `commit`."""
+    async def note_forgetting(self, turn: int, *, private: bool) -> None:
+        """The agent is asked to forget in a turn, which may be the one that begins next, of a conversation that is
+        `private` or not from now on. No search finds and no digest reads what is said in the turn. Takes the place of
+        `commit`."""
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():
-                await self._connection.execute(SQL["note_forgetting"], {**self._whose, "turn": turn})
+                values = {**self._whose, "turn": turn, "private": private}
+                await self._connection.execute(SQL["note_forgetting"], values)
                 await self._connection.execute("commit")
         self._done = True
 
@@ -381,18 +383,17 @@ class Unit:
             await self._connection.execute(SQL["insert_branch"], values)
 
     async def _write_calls(self, changes: Changes) -> None:
-        """Write which calls have been made or answered, or are in messages that are not shown any more."""
+        """Write which calls have been made or answered, or are in messages that were taken back."""
         connection, at, after, before = self._connection, self._at, changes.head, self.head.open_calls
-        gone = (*changes.retract, *changes.erase)
-        if gone:
-            await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(gone)})
+        if changes.retract:
+            await connection.execute(SQL["forget_open_calls"], {**at, "ranges": rows.multirange(changes.retract)})
         closed = [heads.call_hash(call) for call in before if call not in after.open_calls]
         opened = {call: one for call, one in after.open_calls.items() if before.get(call) != one}
         if closed:
             await connection.execute_often(SQL["close_calls"], {**at, "hashes": closed})
         if opened:
             await connection.execute_often(SQL["insert_open_calls"], {**at, **heads.open_call_values(opened)})
-        if gone or changes.restored or after.view_start < self.head.view_start:
+        if changes.retract or changes.restored or after.view_start < self.head.view_start:
             await connection.execute(SQL["count_awaited"], {**at, **heads.awaited_values(after)})
 
     async def _write_removals(self, changes: Changes) -> None:
@@ -422,6 +423,7 @@ class Unit:
             "mark_runs_within",
             "forget_runs_within",
             "erase_messages",
+            "erase_open_calls",
             "forget_receipts_within",
         ):
             await self._connection.execute(SQL[name], values)

@@ -14,7 +14,7 @@ from hitherto.core.cross_session import CrossSessionLike, RecallFrom
 from hitherto.core.digests.digest import Backlog, Digest
 from hitherto.core.documents import Document, KeptDocument
 from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibility
-from hitherto.core.facts.queries import AddedFact, ForgottenFact
+from hitherto.core.facts.queries import AddedFact
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import By, Costs
 from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart, UserDefaults
@@ -34,6 +34,7 @@ from hitherto.engine.documents.documents import DocumentList, Documents
 from hitherto.engine.export.export import ExportReport
 from hitherto.engine.export.imports import ImportReport, Lines
 from hitherto.engine.facts.facts import FactList, Facts
+from hitherto.engine.facts.forget import ForgottenFact
 from hitherto.engine.keys import Keys, NewKey
 from hitherto.engine.listing import ConversationPage, ScopePage
 from hitherto.engine.log.append import AppendResult
@@ -122,8 +123,9 @@ class SyncMemory(SyncMemoryBase):
     def around(self, hit: Hit, *, scope: Scope, radius: int = 3, all_agents: bool = False) -> list[Logged]:
         """The messages that a hit is or stands for, and up to `radius` before and after them, in the order of the log;
         for a hit of another agent's only with `all_agents`. Empty for a fact, for a passage of a document that a user
-        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Where they are large
-        or many, they are the first of them. See `Memory.around`."""
+        added (open it with `documents(scope).get(hit.document)`), and for what no longer exists. Without turns in which
+        an agent was asked to forget something. Where they are large or many, they are the first of them. See
+        `Memory.around`."""
         return self._run(lambda memory: memory.around(hit, scope=scope, radius=radius, all_agents=all_agents))
 
     def documents(self, scope: Scope) -> SyncDocuments:
@@ -176,13 +178,13 @@ class SyncMemory(SyncMemoryBase):
         tenant: str,
         agent: str,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         ttl: timedelta | None = None,
         time_zone: str | None = None,
     ) -> None:
-        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope",
-        "own" or "off"), how else other conversations of the scope are shown (`cross_session`, see
+        """Store the defaults of an agent's conversations: the policy, where contexts recall from (`recall`: "scope" or
+        True, "own", "off" or False), how else other conversations of the scope are shown (`cross_session`, see
         `Conversation.context`), how long messages are kept (`ttl`, see `Conversation.configure`), and the zone of their
         days, such as "Europe/Berlin" (`time_zone`, in place of the setting of this name). A conversation's own values
         come first, and a message's own zone. See `Memory.configure_agent`."""
@@ -266,8 +268,9 @@ class SyncMemory(SyncMemoryBase):
 
     def wait_for_digests(self, *, tenant: str | None = None) -> None:
         """Wait until none of the digests that this process started, for any tenant or for this one, is due or in
-        progress, in any process. Those that were put off for a later try are not waited for, and of the others the
-        latest 10,000 are. Raises InvalidScope. See `Memory.wait_for_digests`."""
+        progress, in any process. Those that were put off for a later try are not waited for, nor is a conversation's
+        rest (setting `rest_after`); of the others the latest 10,000 are. Raises InvalidScope. See
+        `Memory.wait_for_digests`."""
         return self._run(lambda memory: memory.wait_for_digests(tenant=tenant))
 
     def purge_expired(self) -> int:
@@ -535,14 +538,12 @@ class SyncConversation(SyncPart[Conversation]):
         confirmed, until a person does so. See `Conversation.remember`."""
         return self._run(lambda conversation: conversation.remember(content, category=category))
 
-    def forget(self, fact: int) -> ForgottenFact:
+    def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns, and what
-        agents and tools have repeated of it: messages of which a sentence has three quarters of its words, at least
-        two. Other facts that these messages say stay, without them. So does what else mentions it. See
-        `Conversation.forget`."""
-        return self._run(lambda conversation: conversation.forget(fact))
+        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        that these messages say stay, without them. See `Conversation.forget`."""
+        return self._run(lambda conversation: conversation.forget(fact, mentions=mentions))
 
     def digests(self, *, after: int | None = None, limit: int = 1000) -> list[Digest]:
         """One row for every firing, in the order in which they began, failed and superseded ones and clears too: at
@@ -555,7 +556,7 @@ class SyncConversation(SyncPart[Conversation]):
         self,
         *,
         policy: PolicyLike | None = None,
-        recall: RecallFrom | None = None,
+        recall: RecallFrom | bool | None = None,
         cross_session: CrossSessionLike | None = None,
         subject: str | None = None,
         remember: bool | None = None,
@@ -563,10 +564,11 @@ class SyncConversation(SyncPart[Conversation]):
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
     ) -> None:
-        """Store the conversation's policy, where its contexts recall from (`recall`: "scope", "own" or "off"), how else
-        the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject` of the facts
-        learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the first user
-        message) and its `metadata`, a JSON object in place of the one before. See `Conversation.configure`."""
+        """Store the conversation's policy, where its contexts recall from (`recall`: "scope" or True, "own", "off" or
+        False), how else the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject`
+        of the facts learned from it from now on ("": the user), and what lists show of it: its `title` ("": made of the
+        first user message) and its `metadata`, a JSON object in place of the one before. See
+        `Conversation.configure`."""
         return self._run(
             lambda conversation: conversation.configure(
                 policy=policy,

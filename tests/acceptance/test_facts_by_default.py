@@ -18,10 +18,10 @@ from hitherto.core.digests.prompts import FactsOnlyTask
 from hitherto.core.ledger import Purpose
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.prompt import Prompt
-from hitherto.engine.digests import worker
-from hitherto.errors import ModelUnavailable
+from hitherto.engine.digests import attempt, worker
+from hitherto.errors import ModelRejected, ModelUnavailable
 from hitherto.providers.extractive import Extractive
-from hitherto.providers.scripted import Gate, Scripted, items
+from hitherto.providers.scripted import Gate, Reply, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, says_each
 from tests.conftest import SCOPE
@@ -236,9 +236,10 @@ async def test_without_a_model_nothing_changes(store: Store) -> None:
 async def test_whoever_cannot_read_its_policy_leaves_it_to_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And one that cannot go on holds up no other that rests."""
+    """It puts it off for nobody else; and one that cannot go on holds up no other that rests."""
     model = Scripted(then=hears)
     monkeypatch.setattr(worker, "_BATCH", 1)
+    monkeypatch.setattr(worker, "_REST_LONGER", timedelta(seconds=1))
     async with open_on(store, model=model, worker=False, rest_after=0.01) as memory:
         chat = await told(memory, *THREE, name="first")
         await told(memory, user("I row."), name="second")
@@ -248,11 +249,8 @@ async def test_whoever_cannot_read_its_policy_leaves_it_to_others(
     async with open_on(store, model=model, **SOON) as memory:
         await until(lambda: known(memory))
         assert await known(memory) == ["I row."]
-        head = await memory.conversation("first", scope=SCOPE).head()
-        assert head is not None
-        assert head.facts_due_at is not None
+        assert await store.unread() == [(SCOPE, "first")]
         await memory.conversation("first", scope=SCOPE).configure(policy=balanced())  # as where it can be read
-        await time_of(store).pass_time(timedelta(minutes=15))
 
         async def all_known() -> bool:
             return len(await known(memory)) == 4
@@ -287,6 +285,94 @@ async def test_a_failed_reading_is_tried_again(store: Store) -> None:
         chat = await told(memory, *THREE)
         await until(lambda: known(memory))
         assert [one.status for one in await chat.digests()] == [Status.FAILED, Status.COMPLETED]
+
+
+async def test_what_was_to_be_read_already_is_read_again_without_rests_too(store: Store) -> None:
+    model = Scripted([ModelUnavailable("down")], then=hears)
+    settings: dict[str, Any] = {**ONE_TRY, **SOON, "backoff": 0.05, "rest_after": 0}
+    async with open_on(store, model=model, budget=100_000, **settings) as memory:
+        chat = await told(memory, user("I row."), assistant("word " * 2_000))
+        await until(lambda: known(memory))
+        assert [one.status for one in await chat.digests()] == [Status.FAILED, Status.COMPLETED]
+
+
+@pytest.mark.parametrize("fails", ["refused", "merging"])
+async def test_a_failed_reading_holds_up_no_summary(store: Store, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    """It is tried again a few times, after longer and longer waits."""
+    if fails == "merging":
+        monkeypatch.setattr(attempt, "merge_found", merging_fails)
+    model = Scripted(then=ModelRejected("no") if fails == "refused" else hears)
+    async with open_on(store, model=model, backoff=60, lease_timeout=1, rest_after=0.05) as memory:
+        chat = await told(memory, *THREE)
+        for failures in range(1, 7):
+
+            async def failed(failures: int = failures) -> bool:
+                return [one.status for one in await chat.digests()] == [Status.FAILED] * failures
+
+            await until(failed)
+            head = await chat.head()
+            assert head is not None
+            assert (head.failures, head.resume_at) == (0, None)
+            if failures < 6:
+                ended = (await chat.digests())[-1].completed_at
+                assert ended is not None
+                assert head.facts_due_at is not None
+                rests = (head.facts_due_at - ended) / timedelta(minutes=1)
+                assert rests == pytest.approx(min(2 ** (failures - 1), 15), abs=0.4)
+            else:
+                assert head.facts_due_at is None
+            await time_of(store).pass_time(timedelta(minutes=20))
+
+
+async def merging_fails(*_: object) -> None:
+    return None
+
+
+async def test_a_reading_that_succeeds_lets_a_failed_summary_wait_as_long(store: Store) -> None:
+    gate = Gate(hears)
+    async with open_on(store, model=Scripted([gate], then=ModelRejected("no")), backoff=600, **SOON) as memory:
+        chat = await told(memory, *THREE)
+        await gate.reached()
+        await chat.finish()
+
+        async def failed() -> int:
+            return 0 if (head := await chat.head()) is None else head.failures
+
+        await until(failed)
+        gate.open()
+        await until(lambda: known(memory))
+        await memory.wait_for_digests()
+        assert await failed() == 2, "the one that the reading's end began"
+
+
+SURE, DOWN = ["Sure!", "Sure!"], ModelUnavailable("down")
+"""A try whose answer cannot be used, when it is corrected neither; one while the model is down."""
+
+
+@pytest.mark.parametrize(
+    ("answers", "status"),
+    [
+        ([DOWN, *SURE, DOWN], Status.COMPLETED),
+        ([*[DOWN] * 4, *SURE], Status.COMPLETED),
+        ([*SURE, DOWN, *SURE], Status.FAILED),
+    ],
+    ids=["between", "before", "two"],
+)
+async def test_outages_do_not_count_for_giving_up(
+    store: Store, caplog: pytest.LogCaptureFixture, answers: list[Reply], status: Status
+) -> None:
+    """Only the second answer that cannot be used does."""
+    model = Scripted(answers, then=hears)
+    settings: dict[str, Any] = {"model_max_attempts": 1, "breaker_failures": 100, "backoff": 0.05}
+    async with open_on(store, model=model, **settings, **SOON) as memory:
+        chat = await told(memory, *THREE)
+
+        async def ended() -> bool:
+            return any(one.status is not Status.PROCESSING for one in await chat.digests())
+
+        await until(ended)
+        assert [one.status for one in await chat.digests()] == [status]
+        assert ("given up" in caplog.text) is (status is Status.FAILED)
 
 
 async def test_answers_that_cannot_be_read_are_asked_for_in_a_second_reading(store: Store) -> None:

@@ -84,6 +84,10 @@ async def test_where_from_is_said_in_one_place_or_another(store: Store) -> None:
         assert not shows(await asked(memory))
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, recall="scope")
         assert shows(await asked(memory))
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, recall=False)
+        assert not shows(await asked(memory))
+        await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, recall=True)
+        assert shows(await asked(memory))
         chat = memory.conversation("friday", scope=SCOPE)
         await chat.configure(recall="off")
         assert not shows(await asked(memory))
@@ -94,6 +98,8 @@ async def test_where_from_is_said_in_one_place_or_another(store: Store) -> None:
         assert shows(await asked(memory, recall="scope", policy="rolling"))
         with pytest.raises(InvalidInput, match="recall is 'everywhere'"):
             await asked(memory, recall="everywhere")
+        with pytest.raises(InvalidInput, match=r'recall is 0; give a number of hits .* or "off" \(False\) for none'):
+            await asked(memory, recall=0)
         with pytest.raises(InvalidInput, match="recall is 'everywhere'"):
             await chat.configure(recall="everywhere")  # pyright: ignore[reportArgumentType]
 

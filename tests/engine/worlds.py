@@ -245,8 +245,11 @@ class World:
         await self.chat.replace(before)
         assert await self.items_now() == before
 
-    async def open_calls(self) -> Mapping[str, OpenCall]:
-        return await open_calls(self.memory._services.store, self.chat.id, scope=self.scope)
+    async def open_calls(self, *, shown: bool = False) -> Mapping[str, OpenCall]:
+        """The calls that wait for their results; with `shown`, without those that were erased."""
+        found = await open_calls(self.memory._services.store, self.chat.id, scope=self.scope)
+        log = await self.chat.messages() if shown and found else []
+        return {call: one for call, one in found.items() if not (shown and log[one.seq].erased)}
 
     async def items_now(self) -> list[Payload]:
         return await self.chat.items(wire=RESPONSES, model=MODEL)
@@ -256,7 +259,7 @@ class World:
         asked: dict[str, Any] = {"wire": to, "instructions": "Be brief.", "model": MODEL}
         if incoming == "user":
             asked["incoming"] = user("And the hotel?")
-        elif incoming == "result" and (waiting := await self.open_calls()):
+        elif incoming == "result" and (waiting := await self.open_calls(shown=True)):
             call = min(waiting, key=lambda one: (waiting[one].seq, one))
             asked["incoming"] = next(
                 (item for item in self.items[self.at :] if wire.read(item).answers == (call,)), user("And the hotel?")

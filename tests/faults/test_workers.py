@@ -8,12 +8,16 @@ import time
 
 import pytest
 
-from hitherto import user
+import hitherto
+from hitherto import assistant, user
+from hitherto.providers.scripted import Scripted, items
+from tests.conftest import SCOPE
 from tests.faults.conftest import Api, Crew, lease
 from tests.faults.promises import check
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
+from tests.providers.models.endpoint import said
 
 
 async def test_kill_9_while_the_model_thinks(api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
@@ -30,6 +34,35 @@ async def test_kill_9_while_the_model_thinks(api: Api, crew: Crew, model: Thinki
     row = await tables.digest(digest)
     assert (row.status, row.attempt, row.tries) == ("completed", 2, 2)
     await check(tables, api.acknowledged, model.calls, killed={held.key})
+
+
+async def test_what_rests_is_read_for_facts_once(
+    database: str, crew: Crew, model: ThinkingModel, tables: Tables
+) -> None:
+    """By two workers that look for it at the same time. What one was reading when it was killed, the other reads."""
+    model.hold()
+    names, no_facts = "abcdefgh", said(items(facts=[]))
+    async with hitherto.open(database, model=Scripted(), worker=False, rest_after=0.01) as memory:
+        for name in names:
+            chat = memory.conversation(name, scope=SCOPE)
+            await chat.append(user(f"{name}/1 asks"), assistant(f"{name}/1 answers"))
+    workers = await crew.workers(2, digest_concurrency=1)
+    killed, outlives = await model.asked(1), await model.asked(2)
+    assert killed.key != outlives.key
+    model.answer_at_once(*[no_facts] * len(names))
+    await workers[killed.key].kill()
+    outlives.release(no_facts)
+
+    async def all_read() -> bool:
+        return await tables.one("select count(*) from hitherto.digest where status = 'completed'") == len(names)
+
+    await until(all_read, "all conversations are read")
+    assert sorted(call.conversation or "" for call in model.of(outlives.key)) == [*names]
+    assert model.of(killed.key) == [killed]
+    assert await tables.all("select action, status, count(*) from hitherto.digest group by 1, 2") == [
+        ("facts", "completed", len(names))
+    ]
+    assert await tables.one("select count(facts_due_at) from hitherto.conversation") == 0
 
 
 async def test_a_worker_that_comes_back_late(api: Api, crew: Crew, model: ThinkingModel, tables: Tables) -> None:

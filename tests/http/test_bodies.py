@@ -18,6 +18,7 @@ import httpx2 as httpx
 import pytest
 
 from hitherto import Memory, user
+from hitherto.errors import InvalidInput
 from hitherto.http.operations import (
     AGENT,
     IDEMPOTENCY_KEY,
@@ -75,6 +76,47 @@ async def test_an_unknown_query_parameter_is_named_with_the_known_ones(service: 
         assert "there is no query parameter 'limt' here; th" in response.json()["detail"]
     for path, known in ((HERE, "there are limit, start, stop"), (f"{PREFIX}/conversations/c", "this path has none")):
         assert str((await service.get(f"{path}?limt=1", headers=NAMES)).json()["detail"]).endswith(known)
+
+
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("context", {"incoming": 3}),
+    ("context", {"incoming": "hi", "policy": 3}),
+    ("context", {"incoming": "hi", "recall": 1.5}),
+    ("context", {"incoming": "hi", "cross_session": ["never"]}),
+    ("context", {"incoming": "hi", "wait": "long"}),
+    ("configure", {"recall": "everywhere"}),
+    ("configure", {"cross_session": 3}),
+    ("expand", {"what": [1]}),
+    ("erase", {"seqs": {"a": 1}}),
+]
+
+
+@pytest.mark.parametrize(("verb", "given"), REFUSED)
+async def test_what_has_none_of_several_types_is_refused_as_in_python(
+    service: httpx.AsyncClient, memory: Memory, verb: str, given: dict[str, Any]
+) -> None:
+    chat = memory.conversation("c", scope=replace(SCOPE, tenant="local"))
+    with pytest.raises(InvalidInput) as refused:
+        await getattr(chat, verb)(**given)
+    operation = next(one for one in OPERATIONS if one.name == f"conversation_{verb}")
+    path = PREFIX + operation.path.format(conversation="c")
+    response = await service.request(operation.method, path, json=given, headers=NAMES)
+    assert kind(response)[0] == 422
+    assert response.json()["detail"] == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"incoming": "hi", "recall": {"limit": "two"}}, "body.recall.limit"),
+        ({"incoming": [3]}, "body.incoming.0"),
+        ({"incoming": {"item": user("hi").payload, "wires": 1}}, "body.incoming.wires"),
+        ({"incoming": [{"item": user("hi").payload, "wires": 1}]}, "body.incoming.0.wires"),
+    ],
+)
+async def test_where_an_object_is_wrong_is_named(service: httpx.AsyncClient, given: object, where: str) -> None:
+    response = await service.post(f"{PREFIX}/conversations/c/contexts", json=given, headers=NAMES)
+    assert [one["where"] for one in response.json()["errors"]] == [where]
 
 
 def appending(text: str) -> bytes:

@@ -176,6 +176,7 @@ class TestWhatIsSomebodyElses:
             lambda: runs.add(run, {"kind": "message"}),
             lambda: runs.end(run),
             lambda: theirs.expand(digest.id),
+            lambda: theirs.forget(fact),
         ]
         for verb in nothing:
             with pytest.raises(NotFound):
@@ -195,6 +196,7 @@ class TestWhatIsSomebodyElses:
             await theirs.rebuild(manifest)
         await theirs.delete()
         assert len(await chat.messages()) == 8
+        assert (await memory.facts(SCOPE).get(fact)) is not None
 
     async def test_nor_are_the_members_and_the_name_of_a_subject(
         self, memory: Memory, stranger: tuple[Memory, Scope]

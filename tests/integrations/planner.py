@@ -95,7 +95,7 @@ def assert_no_orphans(items: Sequence[Any]) -> None:
 def assert_takes(function: Callable[..., Any], parameters: dict[str, Any]) -> None:
     """The function has the schema's parameters, in order, with their types and defaults. Of a strict schema, those that
     may be null are None by default."""
-    types: dict[str, Any] = {"string": str, "integer": int}
+    types: dict[str, Any] = {"string": str, "integer": int, "boolean": bool}
     given: dict[str, tuple[Any, Any]] = {}
     for name, of in parameters["properties"].items():
         if isinstance(of["type"], list):

@@ -8,15 +8,15 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
 import hitherto
 from hitherto import Memory, assistant, tool_result, user
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
-from hitherto.core.log.message import Role
 from hitherto.core.prompt import Prompt
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidFact, InvalidInput
 from hitherto.integrations.memory_tools import memory_tools
 from hitherto.policies import token_threshold
 from hitherto.providers.scripted import Gate, Scripted
@@ -115,9 +115,10 @@ async def test_what_three_days_have_told_is_forgotten_on_the_fourth(memory: Memo
         await tools.forget(fact)
 
 
-async def test_what_agents_have_repeated_goes_too(memory: Memory) -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_what_agents_have_repeated_goes_if_the_user_wants_it(memory: Memory, at_once: bool) -> None:
     fact = await three_days(memory)
-    kept = assistant("Dogs like to be called by their names. A king is a rex.")
+    kept = assistant("Dogs like to be near people.")
     for name in ("day 3", "day 4"):
         chat, tools = memory.conversation(name, scope=SCOPE), memory_tools(memory, SCOPE, name)
         await chat.append(user("And dogs?"), kept, user("What is my dog called?"))
@@ -126,20 +127,59 @@ async def test_what_agents_have_repeated_goes_too(memory: Memory) -> None:
             tool_result("1", json.dumps(await tools.recall("dog"))), assistant("Rex is what your dog is called.")
         )
     await chat.append(user(WISH))
-    told = await memory_tools(memory, SCOPE, "day 4").forget(fact)
-    assert told["forgotten"] == "1 fact and 7 messages"
+    tools = memory_tools(memory, SCOPE, "day 4")
+    if at_once:
+        assert (await tools.forget(fact, mentions=True))["forgotten"] == "1 fact and 9 messages"
+    else:
+        told = await tools.forget(fact)
+        assert told["forgotten"] == "1 fact and 3 messages"
+        named = {(one["conversation"], one["start"]) for one in told["mentions"]}
+        assert named >= {("day 3", 4), ("day 3", 5), ("day 4", 4), ("day 4", 5)}
+        assert (await tools.forget(fact, mentions=True))["forgotten"] == f"0 facts and {len(named)} messages"
     assert {name: shown for name, shown in (await known(memory, "day 5")).items() if NAME in shown} == {}
     assert len([1 for hit in (await memory.recall("dogs", scope=SCOPE)).hits if hit.text == kept.text]) == 2
 
 
-async def test_what_agents_have_repeated_often_goes_too(memory: Memory) -> None:
-    chat, fact = memory.conversation("c", scope=SCOPE), await memory.facts(SCOPE).add(FACT)
-    for number in range(120):
-        await chat.append(user(f"My dog is called Rex, {number}."), assistant(f"A dog called Rex, {number}."))
+async def test_what_may_be_about_something_else_stays_and_is_named(memory: Memory) -> None:
+    """Of the running turn nothing is named."""
+    told = {
+        "Likes Rome": "The cheapest flight to Rome is LH 230, which you may like.",
+        "Works in sales": "The sales report works again.",
+        "Needs a wheelchair": "Your father needs a wheelchair.",
+        "Wants to learn Spanish": "Ida wants to learn Spanish.",
+        "Is gay": "You told me that you are gay.",
+    }
+    for number, answer in enumerate(told.values()):
+        await memory.conversation(f"c{number}", scope=SCOPE).append(user("And so?"), assistant(answer))
     await memory.wait_for_index()
-    gone = await chat.forget(fact.id)
-    assert gone.messages == 120
-    assert not any(one.message.text for one in await chat.messages() if one.message.role is Role.ASSISTANT)
+    for number, content in enumerate(told):
+        fact = await memory.facts(SCOPE).add(content)
+        chat = memory.conversation(f"d{number}", scope=SCOPE)
+        await chat.append(user(f"Please forget: {content}"))
+        gone = await chat.forget(fact.id)
+        assert (gone.facts, gone.messages) == (1, 0)
+        named = {(hit.conversation, hit.start) for hit in gone.mentions}
+        assert (f"c{number}", 1) in named
+        assert (chat.id, 0) not in named
+    fact = await memory.facts(SCOPE).add("Likes Rome")
+    tools = memory_tools(memory, SCOPE, "d")
+    named = (await tools.forget(fact.id))["mentions"][0]
+    assert "LH 230" in await tools.expand(named["start"], named["end"], conversation=named["conversation"])
+
+
+async def test_what_mentions_it_is_not_read_for_facts(store: Store) -> None:
+    model = Scripted(then=listener(Says("What is a good vegetarian soup?", "preference", "Is a vegetarian.")))
+    async with open_on(store, model=model) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I'm a vegetarian."))
+        fact = await chat.remember("Is a vegetarian.")
+        await chat.append(assistant("Noted."), user("What is a good vegetarian soup?"), assistant("Borscht."))
+        await memory.wait_for_index()
+        gone = await memory.conversation("d", scope=SCOPE).forget(fact.id)
+        assert [(hit.conversation, hit.start) for hit in gone.mentions][:1] == [("c", 2)]
+        await chat.finish()
+        await memory.wait_for_digests()
+        assert await memory.facts(SCOPE).list() == []
 
 
 async def test_no_byte_of_it_is_left_beside_the_turn(memory: Memory, store: Store) -> None:
@@ -155,6 +195,53 @@ async def test_no_byte_of_it_is_left_beside_the_turn(memory: Memory, store: Stor
     left = {name: text for name, text in (await tables(store.owners_url)).items() if "rex" in text}
     assert [*left] == ["message"]
     assert left["message"].count("called rex") == 2, "its text and its payload"
+
+
+@pytest.mark.parametrize("how", ["rewind", "pop", "clear"])
+async def test_no_byte_of_what_was_taken_back_and_said_anew_is_left(memory: Memory, store: Store, how: str) -> None:
+    """Neither of the messages nor of the fact that ended with them."""
+    assert isinstance(store, OpenStore)
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Call him Rex."))
+    await chat.remember(FACT)
+    await chat.append(assistant("I see, your dog is called Rex."))
+    match how:
+        case "rewind":
+            await chat.rewind(to=-1)
+        case "pop":
+            while await chat.pop() is not None:
+                pass
+        case _:
+            await chat.clear()
+    await chat.append(user("It is Rex, my dog."))
+    fact = (await chat.remember(FACT)).id
+    await chat.append(assistant("I see."))
+    gone = await memory.conversation("d", scope=SCOPE).forget(fact)
+    assert (gone.facts, gone.messages) == (1 if how == "clear" else 2, 3)
+    await memory.wait_for_erasure()
+    assert {name: text for name, text in (await tables(store.owners_url)).items() if "rex" in text} == {}
+
+
+async def test_of_private_conversations_the_one_in_which_it_is_asked(memory: Memory) -> None:
+    fact = await memory.facts(SCOPE).add(FACT)
+    chats = [memory.conversation(name, scope=SCOPE, remember=False) for name in ("c", "d")]
+    for chat in chats:
+        await chat.append(user(ASKED), assistant("Your dog is called Rex."))
+    assert (await chats[0].forget(fact.id, mentions=True)).messages == 1
+    assert [NAME in str(await chat.messages()) for chat in chats] == [False, True]
+
+
+async def test_asked_before_anything_is_stored_of_a_private_conversation(memory: Memory) -> None:
+    fact = await memory.facts(SCOPE).add(FACT)
+    await memory.conversation("c", scope=SCOPE, remember=False).forget(fact.id)
+    head = await memory.conversation("c", scope=SCOPE).head()
+    assert head is not None
+    assert head.private
+
+
+async def test_what_is_no_number_is_named_as_it_was_given(memory: Memory) -> None:
+    with pytest.raises(InvalidFact, match="fact is 'Rex'; give a whole number"):
+        await memory.conversation("c", scope=SCOPE).forget(cast(Any, "Rex"))
 
 
 async def test_what_it_had_replaced_goes_too(store: Store) -> None:
@@ -250,7 +337,7 @@ async def test_of_messages_that_get_one_answer_none_is_found(memory: Memory, sto
     assert await memory.facts(SCOPE).list() == []
     assert NAME not in repr(await chat.digests())
     hits = (await memory.recall("boat, dog Rex, please one thing more", scope=SCOPE, kinds=["message"])).hits
-    assert {hit.text for hit in hits} == {"I row a boat.", "My boat is blue."}
+    assert {hit.text for hit in hits} - {"I see."} == {"I row a boat.", "My boat is blue."}
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -276,6 +363,27 @@ async def test_what_was_digested_of_the_turn_is_digested_anew(store: Store, ende
         assert NAME not in repr(await chat.digests())
         assert NAME in str((await chat.context(budget=4_000, recall="off")).request)
         assert (await memory.recall("dog Rex", scope=SCOPE)).hits == ()
+
+
+async def test_nothing_that_shows_other_conversations_shows_the_turn(memory: Memory) -> None:
+    chat, fact = memory.conversation("c", scope=SCOPE), await memory.facts(SCOPE).add(FACT)
+    await chat.append(user(WISH))
+    await chat.forget(fact.id)
+    await chat.append(assistant("No dog called Rex any more."))
+    assert [one.title for one in (await memory.conversations(SCOPE)).conversations] == [""]
+    await chat.append(user("My boat is blue."), assistant("I see."))
+    tools, (boat, *_) = memory_tools(memory, SCOPE, "d"), (await memory.recall("blue boat", scope=SCOPE)).hits
+    shown = {
+        "around": [one.seq for one in await memory.around(boat, scope=SCOPE)],
+        "tool": await tools.expand(0, 3, conversation="c"),
+        "titles": [one.title for one in (await memory.conversations(SCOPE)).conversations],
+        "expand": (await chat.expand((0, 3))).text,
+    }
+    assert NAME not in str(shown)
+    assert shown["around"] == [2, 3]
+    assert shown["titles"] == ["My boat is blue."]
+    assert "boat" in shown["tool"]
+    assert len(await chat.messages()) == len(await chat.items()) == 4
 
 
 async def test_an_export_keeps_the_turn_from_being_found(memory: Memory) -> None:

@@ -201,7 +201,7 @@ async def test_what_an_agent_remembers_can_be_reviewed(talk: Memory) -> None:
     assert await memory_tools(talk, SCOPE, "pages").remember("eats no meat", "") == {"fact": fact.id, "new": False}
     await facts.confirm(fact.id)
     told = await memory_tools(talk, SCOPE, "new").forget(fact.id)
-    assert told == {"forgotten": "1 fact and 1 message", "stays": STAYS}
+    assert told == {"forgotten": "1 fact and 1 message", "stays": STAYS, "mentions": []}
 
 
 async def test_two_processes_pass_no_bound(store: Store, talk: Memory) -> None:

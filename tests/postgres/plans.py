@@ -24,11 +24,12 @@ TOUCHED = 64
 
 @dataclass(frozen=True)
 class Case:
-    """A statement, what is bound to it, and how many rows it gives."""
+    """A statement, what is bound to it, how many rows it gives, and how many it may examine for each of them."""
 
     query: str
     values: dict[str, Any]
     rows: int
+    each: int = 1
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,13 @@ def test_an_unusable_setting_is_named(name: str, value: object) -> None:
         ("tracing", "perhaps", "it should be true or false"),
         ("backoff", "soon", "it should be a number of seconds, or a duration like PT5M"),
         ("pool_size", 0, "it should be greater than or equal to 1"),
+        ("pool_size", True, "it is True; give a number"),
+        ("rest_after", True, "it is True; give a number"),
+        ("grace", False, "it is False; give a number"),
+        ("rest_after", -5, "it should be greater than or equal to 0 seconds"),
+        ("rest_after", 10**9, "it should be less than or equal to 30 days"),
+        ("keep_contexts_for", 0, "it should be greater than 0 seconds"),
+        ("lease_timeout", 0.05, "it should be greater than or equal to 0.1 seconds"),
         ("model_provider", "acme", "it should be 'openai', 'azure', 'ollama' or 'anthropic'"),
         ("database", "", "it should have at least 1 character"),
         *(
@@ -99,6 +106,11 @@ def test_why_it_is_unusable_is_said_in_plain_words(name: str, value: object, why
     with pytest.raises(InvalidSettings) as raised:
         Settings.load(None, **{name: value})
     assert str(raised.value) == f"the setting {name} (HITHERTO_{name.upper()}) is unusable: {why}"
+
+
+@pytest.mark.parametrize(("given", "meant"), [(True, "scope"), ("False", "off"), (False, "off")])
+def test_a_truth_value_says_where_from_too(given: object, meant: str) -> None:
+    assert Settings.load(recall=given).recall == meant
 
 
 def test_origins_are_as_browsers_send_them() -> None:

@@ -69,7 +69,7 @@ class RecalledPiece:
             where = f"document {json_line(self.title)}" if self.title else f"document {self.document}"
         return self.said_at.date().isoformat(), where
 
-    @property
+    @cached_property
     def heading(self) -> str:
         """The line above the first of its group: on which day and where it was said."""
         return escaped(", ".join(part for part in self.group if part)) + ":"

@@ -93,15 +93,6 @@ class FactChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgottenFact:
-    """What went with a fact that was forgotten: how many `facts`, itself and those it had replaced, and how many
-    `messages`."""
-
-    facts: int
-    messages: int
-
-
-@dataclass(frozen=True, slots=True)
 class AddedFact:
     """The result of adding a fact: its id, and whether it is new. If not, the same statement was current before."""
 

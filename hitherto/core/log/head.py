@@ -88,8 +88,9 @@ class Head:
     `erased` and `retracted` are inclusive ranges of messages that have expired and of messages that were retracted.
 
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
-    `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded. At
-    `resume_at`, if set, a worker looks for what is due; until then, after more than one failure, no digest begins.
+    `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded, readings
+    for facts aside. At `resume_at`, if set, a worker looks for what is due; until then, after more than one failure, no
+    digest begins.
     `subject` is what the conversation's facts are about (`core.scope.THE_USER`: the user), and `extracted` are the
     ranges of messages from which facts have been extracted. At `facts_due_at`, if set, the conversation rests, and a
     worker has what is left of it read for facts. `private`: it reads nothing of other conversations, and they find

@@ -61,6 +61,9 @@ _RENDERS: dict[DigestAction, tuple[type[Render], ...]] = {
     DigestAction.CHUNK: (Recalled,),
 }
 
+ELSEWHERE = "where contexts recall from, the setting recall and the argument recall of context and configure say"
+"""What an error says to who looks for it in a policy."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -242,7 +245,9 @@ class Policy:
                 f"the stages of policy {quoted(self.name)} are {quoted(self.stages)}; give a tuple of stages"
             )
         if not isinstance(cast(object, self.recall), bool):
-            raise InvalidPolicy(f"recall of policy {quoted(self.name)} is {quoted(self.recall)}; give true or false")
+            raise InvalidPolicy(
+                f"recall of policy {quoted(self.name)} is {quoted(self.recall)}; give true or false; {ELSEWHERE}"
+            )
         if len({stage.fingerprint for stage in self.stages}) != len(self.stages):
             raise InvalidPolicy(f"policy {quoted(self.name)} has the same stage twice; leave one out")
 

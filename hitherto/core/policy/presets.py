@@ -28,7 +28,7 @@ from hitherto.core.policy.parts import (
     SystemMessage,
     Window,
 )
-from hitherto.core.policy.policy import Policy, Stage
+from hitherto.core.policy.policy import ELSEWHERE, Policy, Stage
 from hitherto.core.policy.trigger import AllOf, Fraction, Messages, Seq, Tokens, Turns, Undigested
 from hitherto.errors import InvalidPolicy
 
@@ -50,7 +50,8 @@ def _preset(make: Callable[_Parameters, Policy]) -> Callable[_Parameters, Policy
         for word in by_name:
             if word not in known:
                 there = ", ".join(known) or "none"
-                raise InvalidPolicy(f"policy {name!r} has no parameter {quoted(word)}; it has: {there}")
+                hint = f"; {ELSEWHERE}" if word == "recall" else ""
+                raise InvalidPolicy(f"policy {name!r} has no parameter {quoted(word)}; it has: {there}{hint}")
             if known.index(word) < len(given):
                 raise InvalidPolicy(f"policy {name!r} is given {word!r} twice; give it once")
         try:
@@ -252,6 +253,8 @@ def parse(text: str) -> Policy:
         parameter = key.strip()
         if parameter in arguments:
             raise InvalidPolicy(f"{parameter!r} is given twice in policy {quoted(text)}; give it once")
+        if parameter == "recall":
+            raise InvalidPolicy(f"{quoted(pair)} in policy {quoted(text)} is no parameter of it; {ELSEWHERE}")
         arguments[parameter] = _value(value.strip(), pair, text)
     return preset(**arguments)
 

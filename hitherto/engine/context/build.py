@@ -17,7 +17,8 @@ from hitherto.core.cross_session import CrossSession
 from hitherto.core.facts.queries import KnownFacts
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head, HeadWithCalls
-from hitherto.core.log.message import CHAT, Role, size_of
+from hitherto.core.log.message import CHAT, Message, Role, size_of
+from hitherto.core.log.ranges import any_in
 from hitherto.core.log.time_zone import in_zone
 from hitherto.core.policy.policy import Policy, UnreadablePolicy
 from hitherto.core.policy.presets import none
@@ -93,6 +94,7 @@ class ContextBuilder:
         """
         calls = {call for message in request.incoming for call in message.answers}
         head, known, others = await self._head_and_known(facts, at, request.upto, calls)
+        request = replace(request, incoming=_with_calls(request.incoming, head))
         if self.handle.services.settings.date_messages and not request.framework:
             zone = await self.handle.zone(head)
             days = [in_zone(one.said_at or head.now, zone).date() for one in request.incoming]
@@ -339,3 +341,9 @@ def _missing(policy: Policy, head: Head) -> list[str]:
     late = any(one.error is not None for one in digests) or (head.failures > 0 and not digests)
     digested = bool(policy.doing(DigestAction.SUMMARIZE, DigestAction.CHUNK, DigestAction.COMPACT))
     return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, UnreadablePolicy) else [])
+
+
+def _with_calls(incoming: Sequence[Message], head: HeadWithCalls) -> tuple[Message, ...]:
+    """Without the results of calls that were erased, which no request can show."""
+    erased = {call for call, one in head.open_calls.items() if any_in(head.erased, one.seq, one.seq)}
+    return tuple(one for one in incoming if erased.isdisjoint(one.answers))

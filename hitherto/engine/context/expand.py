@@ -35,8 +35,11 @@ async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
     full = False
     while start <= last and not full:
         found = await reader.page(head, MessageRange(start=start, stop=last + 1, limit=MARGIN, live_at=head.rev))
-        full = not await aside(size_of([one.message for one in found]), _filled, page, handle, found, first, skipped)
-        start = found[-1].seq + 1 if found else last + 1
+        reached = found[-1].seq if found else last
+        hidden = await handle.services.store.facts.asked_to_forget(handle.scope, head.ref, start, reached)
+        there = [one for one in found if not one.erased and one.seq not in hidden]
+        full = not await aside(size_of([one.message for one in there]), _filled, page, handle, there, first, skipped)
+        start = reached + 1
     shown = await aside(_CHARACTERS * budget, page.finished)
     return _not_empty(shown, budget) if full else shown
 
@@ -44,12 +47,7 @@ async def expanded(handle: Handle, what: Expandable, budget: int) -> Expansion:
 def _filled(page: ExpansionPage, handle: Handle, found: Sequence[Logged], first: int, skipped: int) -> bool:
     """Put messages on the page, the one with seq `first` without its first `skipped` characters. Returns whether there
     was room."""
-    for one in found:
-        if one.erased:
-            continue
-        if not page.add(one, handle.services.voices(one.message), skipped if one.seq == first else 0):
-            return False
-    return True
+    return all(page.add(one, handle.services.voices(one.message), skipped if one.seq == first else 0) for one in found)
 
 
 async def _of_digest(handle: Handle, id: int) -> tuple[int, int, int]:

@@ -353,7 +353,7 @@ class _Chosen:
             if at % _AT_ONCE == 0:
                 await seen.read_around(hits[at : at + _AT_ONCE])
             one = await seen.piece(hit, query)
-            if one is None or any(one.sums_up(shown) for shown in self.pieces):
+            if one is None or (one.kind is not EntryKind.MESSAGE and any(one.sums_up(shown) for shown in self.pieces)):
                 continue
             left = self.room - held_back - self._above(one)
             takes = one.takes(whole, self.count)

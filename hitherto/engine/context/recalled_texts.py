@@ -99,8 +99,15 @@ async def recollection_of(
         if not whole:
             return None
         found = _of_messages(handle, whole, hit, why)
-        return _shown(handle, replace(found, passages=_passages_in(handle, whole, hit, question)))
-    found = RecalledPiece(
+        shown = _shown(found.text)
+        if shown is None:
+            return None
+        passages = _passages_in(handle, whole, hit, question)
+        return replace(found, here=_here(handle, found), characters=shown, passages=passages)
+    shown = _shown(hit.text)
+    if shown is None:
+        return None
+    return RecalledPiece(
         why=why,
         kind=hit.kind,
         text=hit.text,
@@ -115,19 +122,20 @@ async def recollection_of(
         passage=hit.passage,
         title=hit.title,
         speaker=speaker_label(hit.role or "", hit.author),
+        here=_here(handle, hit),
         passages=hit.passages,
+        characters=shown,
     )
-    return _shown(handle, found)
 
 
-def _shown(handle: Handle, found: RecalledPiece) -> RecalledPiece | None:
-    """The piece as the context shows it, without data; None if it is nothing else."""
-    ranges = [*beside_data(found.text)]
+def _shown(text: str) -> tuple[CharRange, ...] | None:
+    """What the context shows of a text, without data: `RecalledPiece.characters`; None if it is nothing else."""
+    ranges = [*beside_data(text)]
     shown = tuple(one for one in ranges if one[0] < one[1]) if len(ranges) > 1 else ()
-    return replace(found, here=_here(handle, found), characters=shown) if shown or len(ranges) == 1 else None
+    return shown if shown or len(ranges) == 1 else None
 
 
-def _here(handle: Handle, one: RecalledPiece) -> bool:
+def _here(handle: Handle, one: Hit | RecalledPiece) -> bool:
     """Whether it is of the conversation that the context is of."""
     return (one.agent, one.conversation) == (handle.scope.agent, handle.id)
 

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeGuard
 
 from hitherto.core.changes import Changes
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 log = logger("hitherto.digest")
 
 _LONGEST_BACKOFF = timedelta(minutes=15)
-
-_MOST_READINGS = 2
-"""How often messages are read for facts, where what the model answers cannot be used, before they are given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +101,17 @@ class Attempt:
 
     def _gives_up(self, result: Result) -> TypeGuard[_Ended]:
         """Whether this is a reading for facts that failed by what the model answered, not because it was down."""
-        reads = self._work.digest.action is DigestAction.FACTS
-        return reads and isinstance(result, _Ended) and result.cause is FailureCause.UNUSABLE
+        return self._reads and isinstance(result, _Ended) and result.cause is FailureCause.UNUSABLE
+
+    @property
+    def _reads(self) -> bool:
+        """Whether it only finds facts."""
+        return self._work.digest.action is DigestAction.FACTS
+
+    @property
+    def _unusable_before(self) -> bool:
+        """Whether a model's answer to an earlier try could not be used; the row keeps that error."""
+        return (self._work.digest.error or "").startswith(f"{InvalidModelAnswer.__name__}: ")
 
     async def _made(self) -> Result:
         """What is to be written: the digest, its failure, or that it is put off."""
@@ -132,8 +138,9 @@ class Attempt:
         """The result of a failed try: the digest is put off, or this was the last try and it failed."""
         digest, settings = self._work.digest, self._services.settings
         most = settings.digest_max_attempts
-        if isinstance(error, InvalidModelAnswer):
-            most = min(most, _MOST_READINGS if digest.action is DigestAction.FACTS else 1)
+        again = digest.tries < most
+        if isinstance(error, InvalidModelAnswer):  # however many tries there were while the model was down
+            again = self._reads and not self._unusable_before
         match error:
             case CallPostponed():
                 # The daily limit was reached during the try. What was paid is lost, so the try counts.
@@ -148,13 +155,14 @@ class Attempt:
                 # Never earlier than `seconds`: every digest that waits would ask again for nothing.
                 wait = timedelta(seconds=error.seconds * (jitter() + 0.25))
                 return _PutOff(wait, str(error), counted=counted, quiet=not counted)
-            case ModelUnavailable() if digest.tries < most:
+            case ModelUnavailable() if again:
                 wait = backoff(settings.backoff, digest.tries) * jitter()
                 return _PutOff(max(wait, timedelta(seconds=error.retry_after or 0)), _told(error))
             case DatabaseUnavailable():
                 return _PutOff(timedelta(0), _told(error), counted=False)
-            case StoreError() | InvalidModelAnswer() if digest.tries < most:
-                return _PutOff(backoff(settings.backoff, digest.tries) * jitter(), _told(error))
+            case StoreError() | InvalidModelAnswer() if again:
+                wait = backoff(settings.backoff, digest.tries) * jitter()
+                return _PutOff(wait, _told(error), counted=digest.tries < most)
             case _:
                 return _failed(self._work, _told(error), cause_of(error), self._services.model.name)
 
@@ -231,8 +239,9 @@ class Attempt:
     async def _write(self, result: Result) -> None:
         work = self._work
         if isinstance(result, _PutOff):
+            error = None if self._unusable_before else result.error
             held = await self._store.put_off(
-                work, wait=result.wait, error=result.error, counted=result.counted, calls=self._ledger
+                work, wait=result.wait, error=error, counted=result.counted, calls=self._ledger
             )
             if held:
                 if not result.wait:
@@ -267,7 +276,7 @@ class Attempt:
                 after = await _completed(unit, mine, outcome, digest.spec)
                 if found_facts is not None and (learned is not None or head.private):
                     after = replace(after, extracted=noted(after, found_facts))
-                elif digest.action is DigestAction.FACTS:
+                elif self._reads:
                     raise Conflict(f"the facts of digest {digest.id} could not be merged; the log says why")
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             elif given_up:
@@ -275,12 +284,11 @@ class Attempt:
                 running = tuple(one for one in head.running if one.id != digest.id)
                 after = replace(head, extracted=noted(head, read), running=running)
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
+            elif self._reads:
+                after = replace(head, facts_due_at=await self._read_again_at(unit))
             else:
                 rest = backoff(self._services.settings.backoff, max(head.failures, 1))
                 after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
-                if digest.action is DigestAction.FACTS:
-                    again = after.resume_at if after.failures <= MOST_RESUMED else None
-                    after = replace(after, facts_due_at=again)
             changes = Changes(
                 head=after,
                 outcomes=(outcome,),
@@ -295,6 +303,16 @@ class Attempt:
             log.info("Facts learned from %s: %s (known before: %s)", work.conversation, new, again, **_fields(work))
         self._services.appended.set()
         return True
+
+    async def _read_again_at(self, unit: Unit) -> datetime | None:
+        """When the messages of this reading for facts, which failed, are read again; None: after the next append. It
+        takes the place of `Head.failures`, which would hold up summaries too."""
+        failed = [
+            row for row in await unit.digests() if row.action is DigestAction.FACTS and row.status is Status.FAILED
+        ]
+        failures = 1 + sum(row.start == self._work.digest.start for row in failed)
+        rest = backoff(self._services.settings.backoff, failures)
+        return unit.head.clock + rest if rest and failures <= MOST_RESUMED else None
 
 
 def backoff(first: timedelta, tries: int) -> timedelta:
@@ -353,10 +371,12 @@ def _ended(outcome: DigestOutcome) -> Status:
 
 async def _completed(unit: Unit, made: RunningDigest, outcome: DigestOutcome, spec: str) -> HeadWithCalls:
     """The head once a digest is visible: at the next revision, with the new summary, or the new frontier of a stage
-    that has one. A reading for facts changes no view, so the revision stays."""
+    that has one. A reading for facts changes no view, so the revision stays, and `Head.failures` too."""
     running = tuple(one for one in unit.head.running if one.id != made.id)
     rev = unit.head.rev + (made.action is not DigestAction.FACTS)
-    head = replace(unit.head, rev=rev, failures=0, resume_at=None, running=running)
+    head = replace(unit.head, rev=rev, running=running)
+    if made.action is not DigestAction.FACTS:
+        head = replace(head, failures=0, resume_at=None)
     if made.action is DigestAction.SUMMARIZE and (head.digest is None or head.digest.end <= made.end):
         summary = StandingSummary(
             id=made.id, start=made.start, end=made.end, text=outcome.text, spec=spec, tokens=outcome.tokens

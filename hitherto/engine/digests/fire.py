@@ -172,7 +172,8 @@ async def refire(handle: Handle, request: Policy | None = None, *, round_may_end
 
 async def resumed(services: Services, failed: FailedDigest) -> None:
     """Fire the stages that are due in a conversation that has rested after a digest failed, so that what is left of it
-    does not wait for another append. After several failures in a row it does: then no further try is paid for."""
+    does not wait for another append. After several failures in a row it does: then no further try is paid for. Raises
+    InvalidPolicy where this process cannot read its policy."""
     handle = Handle(services, failed.scope, failed.conversation)
     async with services.store.write(failed.scope, failed.conversation) as unit:
         head, fire = unit.head, tuple[NewDigest, ...]()
@@ -181,7 +182,7 @@ async def resumed(services: Services, failed: FailedDigest) -> None:
             return
         head = replace(head, resume_at=None)
         if head.failures <= MOST_RESUMED:
-            head, fire = await fired(handle, handle.resuming(head, row), head, unit)
+            head, fire = await fired(handle, _readable(handle.resuming(head, row)), head, unit)
         await committed(handle, unit, Changes(head=head, fire=fire, background=True))
 
 
@@ -194,7 +195,12 @@ async def read_rested(services: Services, scope: Scope, conversation: str) -> No
         if head.facts_due_at is None or head.clock < head.facts_due_at:
             return
         policy, _ = handle.governing(head, None)
-        if isinstance(policy, UnreadablePolicy):
-            raise InvalidPolicy(f"its policy cannot be read here, which is left to other workers: {policy.why}")
-        head, fire = await fired(handle, policy, head, unit, rests=True)
+        head, fire = await fired(handle, _readable(policy), head, unit, rests=True)
         await committed(handle, unit, Changes(head=head, fire=fire, background=True))
+
+
+def _readable(policy: Policy) -> Policy:
+    """The policy. Raises InvalidPolicy where this process cannot read it."""
+    if isinstance(policy, UnreadablePolicy):
+        raise InvalidPolicy(f"its policy cannot be read here: {policy.why}")
+    return policy

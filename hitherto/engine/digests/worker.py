@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -21,7 +22,7 @@ from hitherto.engine.digests.fire import read_rested, resumed
 from hitherto.engine.log.erase_scope import resume_erasures
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.services import Services
-from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, HithertoError, StoreError
+from hitherto.errors import DatabaseReadOnly, DatabaseUnavailable, HithertoError, InvalidPolicy, StoreError
 from hitherto.logs import logger
 from hitherto.uninterrupted import uninterrupted
 
@@ -41,7 +42,8 @@ _FIRST_SWEEP, _SWEEP_EVERY, _TIDY_EVERY = 0.5, 10.0, 60.0
 """Seconds; sweeps come more often where `lease_timeout` is short."""
 
 _REST_LONGER = timedelta(minutes=10)
-"""How long a conversation rests that could not go on."""
+"""How long a conversation rests that could not go on. One whose policy cannot be read here rests for this worker
+alone."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class Worker:
         self._calls = calls or Calls(services)
         self._in_hand: dict[Claim, _ActiveClaim] = {}
         self._loops: list[asyncio.Task[None]] = []
+        self._left_to_others: dict[tuple[Scope, str], float] = {}
         self._id = uuid4()
         self._lease = services.settings.lease_timeout / 2
         self._closing = self._read_only = self._blind = self._met_another = self._refused = False
@@ -253,8 +256,7 @@ class Worker:
                 self._services.watch.show(load)
                 self._services.queue.workers = max(load.workers, 1)
                 if self._services.queue.has_turn():
-                    for failed in await self._store.rested(able=self._services.able):
-                        await self._go_on(resumed(self._services, failed), failed.scope, failed.conversation)
+                    await self._resume_rested()
                     if await self._read_rested():
                         pause = _SOONEST
                 await self._store.show_worker(self._id)
@@ -272,6 +274,10 @@ class Worker:
             return await going
         except (DatabaseReadOnly, DatabaseUnavailable):
             raise
+        except InvalidPolicy as error:
+            log.warning("%s could not go on after a rest, which is left to other workers: %s", conversation, error)
+            self._left_to_others[scope, conversation] = time.monotonic() + _REST_LONGER.total_seconds()
+            return None
         except HithertoError as error:
             log.warning("%s could not go on after a rest, which is tried again later: %s", conversation, error)
         except Exception:  # the edge of a worker
@@ -279,14 +285,24 @@ class Worker:
         await self._store.rest_longer(scope, conversation, wait=_REST_LONGER)
         return None
 
+    async def _resume_rested(self) -> None:
+        """Begin digests of conversations that have rested after one failed."""
+        now = time.monotonic()
+        self._left_to_others = {left: until for left, until in self._left_to_others.items() if until > now}
+        limit = _BATCH + len(self._left_to_others)
+        for failed in await self._store.rested(limit=limit, able=self._services.able):
+            if (failed.scope, failed.conversation) not in self._left_to_others:
+                await self._go_on(resumed(self._services, failed), failed.scope, failed.conversation)
+
     async def _read_rested(self) -> bool:
         """Begin to read conversations that rest for facts; returns whether there may be more of them."""
-        if not (self._services.finds_facts and self._services.settings.rest_after):
+        if not self._services.finds_facts:
             return False
-        found = await self._store.unread(limit=_BATCH)
-        for scope, conversation in found:
+        found = await self._store.unread(limit=_BATCH + len(self._left_to_others))
+        mine = [one for one in found if one not in self._left_to_others]
+        for scope, conversation in mine:
             await self._go_on(read_rested(self._services, scope, conversation), scope, conversation)
-        return len(found) == _BATCH
+        return len(mine) >= _BATCH
 
     async def _forget(self) -> None:
         """Record that this worker has stopped, unless the database is away; then it counts for half a minute more."""

@@ -102,9 +102,9 @@ def state_of(given: object) -> FactState | None:
         raise InvalidFact(f"state is {given!r}; a fact is {', '.join(FactState)} (None: any)") from None
 
 
-def number_of(given: object) -> int:
-    """A fact's number."""
-    return _whole(given, "id", "the number of a fact, as `list` and `add` give it")
+def number_of(given: object, name: str = "id") -> int:
+    """A fact's number, from the argument of this name."""
+    return _whole(given, name, "the number of a fact, as `list` and `add` give it")
 
 
 def number_before(given: object) -> int:

@@ -16,8 +16,8 @@ from hitherto.aside import aside
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.plain_text import without_data
 from hitherto.core.recall import rank
-from hitherto.core.recall.filter import EntryKind, SearchFilter
-from hitherto.core.recall.index import SearchData, Source
+from hitherto.core.recall.filter import CODES, EntryKind, SearchFilter
+from hitherto.core.recall.index import Candidate, Key, SearchData, Source
 from hitherto.core.recall.passages import CharRange
 from hitherto.core.recall.terms import QuestionTerms, question_ends, question_terms
 from hitherto.core.recall.vectors import Space, Vector
@@ -161,6 +161,20 @@ class LoadedSearch:
     space: Space | None = None
     waiting: list[WaitingSource] = field(default_factory=list[WaitingSource])
     missing: list[str] = field(default_factory=list[str])
+    last: _LastSearch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LastSearch:
+    """The first stage of the last search in what was loaded, and the candidates that were read for it."""
+
+    criteria: SearchFilter
+    search: Search
+    candidates: Sequence[Candidate]
+
+    def begins(self, criteria: SearchFilter, search: Search) -> bool:
+        """Whether that search has these candidates too."""
+        return self.criteria == criteria and len(self.search.best) <= len(search.best)
 
 
 class Recaller:
@@ -299,8 +313,8 @@ class Recaller:
         if loaded.question:
             begun = await self._first(loaded, criteria, limit)
             searched = begun.population.size
-            found = self._services.store.index.candidates(criteria, begun.keys, space=space, around=rank.AROUND)
-            candidates = await uninterrupted(found)
+            candidates = await self._candidates(loaded, criteria, begun)
+            loaded.last = _LastSearch(criteria=criteria, search=begun, candidates=candidates)
             most = limit if not rerank or self._services.reranker is None else max(limit, self._services.reranker.limit)
             hits = [_hit(one) for one in begun.weighed(candidates, most=most, min_score=min_score)]
         missing = list(loaded.missing)
@@ -323,10 +337,26 @@ class Recaller:
             most = max(most, _OF_DOCUMENTS)  # their filters are looked at only then
 
         def first() -> Search:
+            last = loaded.last
+            if last is not None and last.criteria == criteria:
+                return replace(last.search, best=last.search.first.best(most))
             among = population(loaded.search_data, criteria, loaded.terms.hashes.tolist(), loaded.waiting)
             return search(among, loaded.terms, loaded.vector, most=most)
 
         return await aside(_length(loaded.search_data.waiting) + _ENTRY * loaded.search_data.size, first)
+
+    async def _candidates(self, loaded: LoadedSearch, criteria: SearchFilter, begun: Search) -> Sequence[Candidate]:
+        """The candidates of the first stage. Those of the last search, if it was a part of this one, are not read
+        again."""
+        last = loaded.last if loaded.last is not None and loaded.last.begins(criteria, begun) else None
+        known = set[Key]() if last is None else set(last.search.keys)
+        rest = [key for key in begun.keys if key not in known]
+        found = self._services.store.index.candidates(criteria, rest, space=loaded.space, around=rank.AROUND)
+        found = await uninterrupted(found)
+        if last is None:
+            return found
+        merged = {one.key: one for one in (*last.candidates, *found)}.values()
+        return sorted(merged, key=_place)  # as the store has them: sums are rounded by their order
 
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]
@@ -373,6 +403,10 @@ def _newest(sources: Sequence[Source]) -> tuple[Source, ...]:
 
 def _length(sources: Sequence[Source]) -> int:
     return sum([len(source.text) for source in sources])
+
+
+def _place(one: Candidate) -> tuple[int, int, int, int]:
+    return (one.scope, CODES[one.source.kind], one.source.origin, one.source.place)
 
 
 def _hit(weighed: RankedCandidate) -> Hit:

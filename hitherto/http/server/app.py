@@ -206,7 +206,10 @@ async def _unexpected_error(_: Request, error: Exception) -> Response:
 async def _invalid_request(_: Request, error: Exception) -> Response:
     """What a request lacks or has too much of: where, and why. What it says there is not repeated."""
     assert isinstance(error, RequestValidationError)
-    errors = [{"where": ".".join(map(str, wrong["loc"])), "why": wrong["msg"]} for wrong in error.errors()]
+    errors = [
+        {"where": ".".join(map(str, wrong["loc"])), "why": wrong["msg"].removeprefix("Value error, ")}
+        for wrong in error.errors()
+    ]
     return problem(InvalidInput("; ".join(f"{wrong['where']}: {wrong['why']}" for wrong in errors[:5])), errors=errors)
 
 

@@ -181,8 +181,8 @@ class RequestGate:
             if answered.status is not None:
                 raise
             raise TimedOut(
-                f"the request took longer than {seconds:g} seconds and was cut off; nothing is half written, but an "
-                "erasure that has begun goes on"
+                f"the request took longer than {seconds:g} seconds and was cut off; no step of it is half done, what "
+                "was written or erased by then stays so, and an erasure that has begun goes on; ask again to finish"
             ) from None
 
     async def _check_rate(self, caller: Caller) -> None:

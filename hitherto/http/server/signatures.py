@@ -19,7 +19,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
 from hitherto.errors import InvalidInput, TimedOut, TooLarge, UnsupportedMediaType
 from hitherto.http.operations import AGENT, EXAMPLES, IDEMPOTENCY_KEY, POLICY, REMEMBER, SUBJECT, USER, Operation
-from hitherto.http.shapes import json_list_type, json_type
+from hitherto.http.shapes import any_json_type, json_list_type, json_type
 
 MADE_WITH: dict[type, dict[str, tuple[Any, Any]]] = {
     Facts: {"subject": (str | None, None), "all_agents": (bool, False)},
@@ -44,7 +44,7 @@ def _empty_as_none(value: object) -> object:
 def _json_object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except RecursionError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ValueError("give a JSON object")
@@ -71,7 +71,7 @@ def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
     if not operation.has_body:
         for name, parameter in operation.given.items():
             hint = _query_type(operation.hints[name])
-            if parameter.default is not None and type(None) in get_args(hint):
+            if parameter.default is not None and type(None) in get_args(operation.hints[name]):
                 hint = Annotated[hint, BeforeValidator(_empty_as_none)]
             yield _parameter(name, Annotated[hint, Query()], parameter.default)
     elif operation.given:
@@ -130,7 +130,7 @@ def _query_type(hint: Any) -> Any:
             shape = None if str in parts else _ObjectText
         if shape is not None and not (shape is str and UUID in parts):
             types.append(shape)
-    return Union[tuple(types)]  # noqa: UP007 (of parts that are known when it runs)
+    return any_json_type(types)
 
 
 MOST_VALUES = 50_000

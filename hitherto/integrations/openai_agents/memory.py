@@ -43,8 +43,8 @@ def memory_tools(
         return json.dumps(await call(context, "remember", text, category), ensure_ascii=False)
 
     @function_tool(strict_mode=False, failure_error_function=told)
-    async def forget(context: RunContextWrapper[Any], fact: Any = None) -> str:
-        return json.dumps(await call(context, "forget", fact), ensure_ascii=False)
+    async def forget(context: RunContextWrapper[Any], fact: Any = None, mentions: Any = None) -> str:
+        return json.dumps(await call(context, "forget", fact, mentions), ensure_ascii=False)
 
     @function_tool(strict_mode=False, failure_error_function=told)
     async def recall(

@@ -130,12 +130,30 @@ class FactStore(Part):
         found = await self._facts(scope, "fact", {**_scope_filter(scope, all_agents=all_agents), "id": id})
         return found[0] if found else None
 
-    async def replaced(self, scope: Scope, id: int) -> list[int]:
-        """The ids of the superseded facts of the scope's own that this one has replaced, by itself or through
-        others."""
+    async def to_forget(self, scope: Scope, id: int) -> list[int]:
+        """The ids of what goes with one of the scope's own facts: those about its subject that say the same, in any
+        state, and all that any of these has replaced, by itself or through others. The last is the fact itself."""
         if id not in NUMBERS:
             return []
-        return [row[0] for row in await self._all(SQL["replaced_facts"], {**rows.owner_values(scope), "id": id})]
+        return [row[0] for row in await self._all(SQL["facts_to_forget"], {**rows.owner_values(scope), "id": id})]
+
+    async def messages_of(self, scope: Scope, id: int) -> list[tuple[str, int]]:
+        """Messages that say one of the scope's own facts, those that were taken back too: conversation and seq, the
+        first `MOST_EVIDENCE`."""
+        values = {**rows.owner_values(scope), "id": id, "most_evidence": MOST_EVIDENCE}
+        return [(conversation, seq) for conversation, seq in await self._all(SQL["messages_of_fact"], values)]
+
+    async def asked_to_forget(self, scope: Scope, ref: int, first: int, last: int) -> set[int]:
+        """The messages from `first` to `last` of a conversation that were said in turns in which an agent was asked to
+        forget: they are shown in their own contexts and log alone."""
+        values = {"tenant": scope.tenant, "ref": ref, "first": first, "last": last}
+        return {seq for (seq,) in await self._all(SQL["asked_to_forget"], values)}
+
+    async def note_mentions(self, scope: Scope, id: int, messages: Sequence[tuple[str, int]]) -> None:
+        """Keep in mind that these messages, by conversation and seq, may mention a fact of the scope that was deleted:
+        nothing is learned from them any more."""
+        names, seqs = [name for name, _ in messages], [seq for _, seq in messages]
+        await self._all(SQL["note_mentions"], {**rows.owner_values(scope), "id": id, "names": names, "seqs": seqs})
 
     async def history(
         self, scope: Scope, id: int, *, all_agents: bool = False, after: int = 0, limit: int = 1_000

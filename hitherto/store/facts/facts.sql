@@ -239,6 +239,19 @@ cross join lateral (
 ) c
 order by e.said_at, e.conversation, e.seq;
 
+-- name: messages_of_fact
+-- The first messages that say one of the user's own facts, those that were taken back too.
+select c.id, e.seq
+from (
+    select * from hitherto.fact_evidence e where e.tenant = %(tenant)s and e.fact = %(id)s
+    order by e.said_at, e.conversation, e.seq limit %(most_evidence)s
+) e
+cross join lateral (
+    select id from hitherto.conversation c
+    where c.tenant = %(tenant)s and c.ref = e.conversation and c.user_id = %(user)s limit 1
+) c
+order by e.said_at, e.conversation, e.seq;
+
 -- name: fact_history
 -- A page of what happened to a fact of the user's own.
 select e.action, e.at, e.by_user, e.version, e.category, e.content, e.visibility

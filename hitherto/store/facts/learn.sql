@@ -150,28 +150,61 @@ select (
 );
 
 -- name: note_forgetting
--- An agent is asked to forget in a turn, which may be one that begins next.
+-- An agent is asked to forget in a turn, which may be one that begins next. (The conversation may have been made for it.)
+with c as (
+    update hitherto.conversation set private = %(private)s
+    where tenant = %(tenant)s and ref = %(ref)s and private <> %(private)s
+)
 insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
 values (%(tenant)s, %(ref)s, %(turn)s, hitherto.clock(), %(user)s, %(agent)s);
+
+-- name: asked_to_forget
+-- The messages from `first` to `last` of the turns in which an agent was asked to forget.
+select m.seq from hitherto.message m
+where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between %(first)s and %(last)s and {forgetting}
+order by m.seq;
 
 -- name: drop_forgettings
 -- Turns after this one were taken back; others get their numbers.
 delete from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s and turn > %(turn)s;
 
--- name: replaced_facts
--- The facts that one of the scope's own has replaced, with what these had replaced.
-with recursive gone (id) as (
-    select f.id from hitherto.fact f where f.tenant = %(tenant)s and f.superseded_by = %(id)s
+-- name: facts_to_forget
+-- One of the scope's own facts, behind what goes with it: those about its subject that are worded alike, what all of these
+-- had replaced, and what is worded like that and has ended too.
+with recursive own as materialized (
+    select id, subject, fingerprint, state, superseded_by from hitherto.fact
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s
+), gone (id, subject, fingerprint) as (
+    select id, subject, fingerprint from own where id = %(id)s
     union
-    select f.id from gone g
-    cross join lateral (
-        select f.id from hitherto.fact f where f.tenant = %(tenant)s and f.superseded_by = g.id offset 0
-    ) f
+    select o.id, o.subject, o.fingerprint from gone g
+    cross join own o
+    where o.superseded_by = g.id
+       or o.subject = g.subject and o.fingerprint = g.fingerprint
+          and (g.id = %(id)s or o.state in ('superseded', 'withdrawn'))
 )
-select f.id from gone g
-cross join lateral (select * from hitherto.fact f where f.tenant = %(tenant)s and f.id = g.id limit 1) f
-where f.user_id = %(user)s and f.agent = %(agent)s and f.state = 'superseded'
-order by f.id;
+select g.id from gone g where g.id in (select id from own where state <> 'deleted') order by g.id = %(id)s, g.id;
+
+-- name: note_mentions
+-- Messages that may mention a deleted fact: as those that had said it, they are kept in mind as retracted evidence.
+insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted)
+select %(tenant)s, f.id, c.ref, m.seq, m.said_at, true
+from unnest(%(names)s::text[], %(seqs)s::bigint[]) as n (name, seq)
+cross join lateral (
+    select id from hitherto.fact f
+    where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and f.agent = %(agent)s and f.state = 'deleted'
+    limit 1
+) f
+cross join lateral (
+    select ref from hitherto.conversation c
+    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = n.name limit 1
+) c
+cross join lateral (
+    select seq, coalesce(said_at, created_at) as said_at from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq = n.seq limit 1
+) m
+on conflict (tenant, fact, conversation, seq) do nothing
+returning fact;
 
 -- name: forgotten
 -- The messages from `first` to `last` of which an agent had remembered a fact that was deleted, and those of turns in

@@ -46,6 +46,11 @@ set payload = '{}', text = '', metadata = '{}', call_ids = '{}', result_ids = '{
 where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(
     select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r));
 
+-- name: erase_open_calls
+-- Of calls that were made in these messages and wait for their results, the ids stay: a result that comes is taken.
+update hitherto.open_call set tool = 'tool'
+where tenant = %(tenant)s and conversation = %(ref)s and seq <@ %(ranges)s::int8multirange;
+
 -- name: forget_receipts_within
 -- Receipts of messages that were erased still answer, but tell nothing of what was written.
 update hitherto.receipt set fingerprint = null

@@ -111,7 +111,7 @@ returning seq;
 delete from hitherto.open_call where tenant = %(tenant)s and conversation = %(ref)s and call_hash = any(%(hashes)s);
 
 -- name: forget_open_calls
--- Calls that were made in messages which are not shown any more. Goes through the open calls of the conversation.
+-- Calls that were made in messages which were taken back. Goes through the open calls of the conversation.
 delete from hitherto.open_call
 where tenant = %(tenant)s and conversation = %(ref)s and seq <@ %(ranges)s::int8multirange;
 

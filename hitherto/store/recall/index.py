@@ -127,7 +127,7 @@ class SearchIndex(Part):
             "around": around,
         }
         rows = await self._all(SQL["search_candidates"], values, binary=True) if keys else []
-        return matching(map(search.candidate_from, rows), criteria, keys, around=around)
+        return matching(search.candidates_from(rows), criteria, keys, around=around)
 
     async def take(
         self, *, space: Space | None, lease: timedelta, limit: int, tenant: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -176,20 +177,26 @@ def message_from(row: Row, payload: str) -> Source:
     return source_from(row, author=author_in(row[9], payload))
 
 
-def candidate_from(row: Row) -> Candidate:
-    scope, nos, starts, ends, vectors, author = row[:6]
-    return Candidate(
-        scope=scope,
-        source=source_from(row[6:], author=author),
-        passages=tuple(
-            [
-                IndexedPassage(
-                    no=no,
-                    start=start,
-                    end=end,
-                    vector=None if vector is None else np.frombuffer(vector, "<f2").astype(np.float32),
-                )
-                for no, start, end, vector in zip(nos, starts, ends, vectors, strict=True)
-            ]
-        ),
-    )
+_PASSAGE = Struct(">qii?")
+"""The number of a passage's entry, where the passage begins and ends, and whether it has a vector."""
+
+
+def candidates_from(rows: Sequence[Row]) -> list[Candidate]:
+    """The candidates in rows of `search_candidates`."""
+    packed = [[*_PASSAGE.iter_unpack(row[1])] for row in rows]
+    coded = sum([has for passages in packed for _, _, _, has in passages])
+    halves = np.frombuffer(b"".join([row[2] for row in rows if row[2]]), "<f2")
+    vectors = iter(halves.astype(np.float32).reshape(coded, -1) if coded else ())
+    return [
+        Candidate(
+            scope=scope,
+            source=source_from(source, author=author),
+            passages=tuple(
+                [
+                    IndexedPassage(no=no, start=start, end=end, vector=next(vectors) if has else None)
+                    for no, start, end, has in passages
+                ]
+            ),
+        )
+        for (scope, _, _, author, *source), passages in zip(rows, packed, strict=True)
+    ]

@@ -226,9 +226,9 @@ with hit as (
     ) n
 ), found as (
     select n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.said_offset, n.author,
-           array_agg(n.no order by n.start_char) as nos,
-           array_agg(n.start_char order by n.start_char) as starts, array_agg(n.end_char order by n.start_char) as ends,
-           array_agg(v.vector order by n.start_char) as vectors
+           string_agg(int8send(n.no) || int4send(n.start_char) || int4send(n.end_char) || boolsend(v.vector is not null),
+                      ''::bytea order by n.start_char) as passages,
+           string_agg(v.vector, ''::bytea order by n.start_char) as vectors
     from near n
     left join lateral (
         select vector from hitherto.search_vector v
@@ -236,7 +236,7 @@ with hit as (
     ) v on true
     group by n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.said_offset, n.author
 )
-select e.scope, e.nos, e.starts, e.ends, e.vectors, e.author, e.kind, e.origin, e.place, w.text, e.said_at, e.said_offset, w.id,
+select e.scope, e.passages, e.vectors, e.author, e.kind, e.origin, e.place, w.text, e.said_at, e.said_offset, w.id,
        w.start_seq,
        w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata, w.private
 from found e

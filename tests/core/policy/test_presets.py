@@ -156,6 +156,8 @@ def test_the_command_line_form(text: str, policy: Policy) -> None:
         ("rolling:summaryEnabled=true", "summaryEnabled"),
         ("rolling:summaryThreshold=9", "no parameter 'summaryThreshold'"),
         ("chunks:batch=31", "batch at most 30"),
+        ("balanced:recall=own", "'recall=own'.*the setting recall and the argument recall"),
+        ("balanced:recall=true", "'recall=true'.*the setting recall and the argument recall"),
     ],
 )
 def test_unusable_forms_are_named(text: str, named: str) -> None:

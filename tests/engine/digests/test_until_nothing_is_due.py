@@ -11,9 +11,11 @@ import pytest
 
 import hitherto
 from hitherto import Conversation, Memory, assistant, chunks, rolling, sliding_window, summarize, trim, user
+from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.prompt import Prompt
-from hitherto.errors import ModelUnavailable
+from hitherto.engine.digests.fire import resumed
+from hitherto.errors import InvalidPolicy, ModelUnavailable
 from hitherto.providers.scripted import Gate, Scripted, items
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import ONE_TRY, answers, asks, each, made, opener, ranges, round_, says_each
@@ -118,6 +120,26 @@ async def test_after_a_failed_digest_it_goes_on_by_itself(store: Store) -> None:
         assert [row.status for row in rows] == [Status.FAILED, *[Status.COMPLETED] * 3]
         assert ranges(rows)[1:] == [(0, 1), (2, 3), (4, 5)]
         assert await store.rested() == []
+
+
+async def test_whoever_cannot_read_its_policy_leaves_it_to_others(store: Store) -> None:
+    model = Scripted([ModelUnavailable("down")], then=says_each)
+    settings: dict[str, Any] = {**ONE_TRY, "backoff": 600}
+    async with opener(store, PAIRS)(model, **settings) as (memory, chat):
+        await chat.append(*many(2))
+        await memory.wait_for_digests()
+        async with store.write(SCOPE, chat.id) as unit:
+            elsewhere = PAIRS.text.replace('"chunk"', '"elsewhere"')
+            head = replace(unit.head, policy=elsewhere, resume_at=unit.head.clock)
+            await unit.commit(Changes(head=head, background=True))
+        (failed,) = await store.rested()
+        with pytest.raises(InvalidPolicy, match="cannot be read here"):
+            await resumed(memory._services, failed)
+        assert await store.rested() == [failed]
+        await chat.configure(policy=PAIRS)  # as where it can be read
+        await resumed(memory._services, failed)
+        await memory.wait_for_digests()
+        assert [row.status for row in await chat.digests()] == [Status.FAILED, Status.COMPLETED]
 
 
 async def test_after_many_failures_it_waits_for_an_append(store: Store) -> None:

@@ -70,8 +70,7 @@ class PlainModel:
         self.open |= {call: made[call] for call in answered if call in made}
 
     def erase(self, seq: int) -> None:
-        self.erased.add(seq)
-        self.open = {call: one for call, one in self.open.items() if one[0] != seq}
+        self.erased.add(seq)  # what its calls give is still taken
 
     def awaited(self) -> tuple[tuple[int, int], ...]:
         turns = [turn for _, turn in self.open.values() if self.turns - turn < PATIENCE]
@@ -141,6 +140,20 @@ async def test_calls_wait_as_in_a_plain_model(store: Store, taken: list[tuple[st
         for incoming in [user("?"), *(result(call) for call in sorted(model.open)[:1])]:
             with suppress(BudgetExceeded):
                 assert_whole(CHAT, (await chat.context(incoming, budget=100_000, wire=CHAT)).messages)
+
+
+async def test_the_result_of_a_call_that_was_erased_is_taken_and_not_shown(store: Store) -> None:
+    async with open_on(store, worker=False, policy="none") as memory:
+        chat = memory.conversation("erased", scope=SCOPE)
+        await chat.append(user("Look it up."), calls("a"))
+        await chat.erase(1)
+        coming = await chat.context(result("a"), wire=CHAT)
+        assert (await chat.rebuild(coming.manifest)).messages == coming.messages
+        await chat.append(result("a"))
+        for context in (coming, await chat.context(wire=CHAT)):
+            assert [one["role"] for one in context.messages] == ["user"]
+        with pytest.raises(InvalidBatch, match="no such call is waiting"):
+            await chat.append(result("a"))
 
 
 async def test_a_head_does_not_grow_with_calls_that_are_never_answered(database: str) -> None:

@@ -6,14 +6,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 import hitherto
 from hitherto import Memory, Scope, assistant, user
-from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.filter import EntryKind, SearchFilter
+from hitherto.core.recall.index import Candidate, Key
 from hitherto.engine import memory as verbs
 from hitherto.errors import InvalidInput, InvalidScope, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models import Embeddings
@@ -133,6 +135,29 @@ class TestWhatIsFound:
         await memory.wait_for_index()
         hits = (await memory.recall("Where did Grace go, to the sea?", scope=SCOPE)).hits
         assert [hit.author for hit in hits] == ["Grace", "Ada"]
+
+    async def test_a_wider_search_reads_what_is_left(self, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As in a new conversation, where the first look tells how much to ask for; it finds what it would anew."""
+        await said(memory, *(f"the cat is called Miso {n}" + n % 7 * " and plays" for n in range(90)))
+        assert await memory.wait_for_index()
+        recaller, criteria = memory._recaller, SearchFilter(scope=SCOPE)
+        index, asked = memory._services.store.index, list[set[Key]]()
+        read = index.candidates
+
+        async def candidates(criteria: SearchFilter, keys: Sequence[Key], **options: Any) -> list[Candidate]:
+            asked.append(set(keys))
+            return await read(criteria, keys, **options)
+
+        monkeypatch.setattr(index, "candidates", candidates)
+        async with memory._services.searches.late_turn() as turn:
+            load = partial(recaller.load_search, "Which cat plays?", criteria, turn, today=date(2026, 7, 15))
+            look = partial(recaller.find, criteria=criteria, min_score=0.0, rerank=False)
+            loaded = await load()
+            first = await look(loaded, limit=15)
+            wider, anew = await look(loaded, limit=60), await look(await load(), limit=60)
+            assert await look(loaded, limit=15) == first, "a narrower one has nothing of a wider one's"
+        assert wider == anew
+        assert (asked[0] | asked[1], asked[0] & asked[1]) == (asked[2], set())
 
 
 class TestAmongWhat:

@@ -44,20 +44,22 @@ class TestSearchPassage:
         assert told.entries == len(PASSAGES)
         assert told.waiting == ()
 
-    async def test_each_passage_has_its_vector(self, store: Store) -> None:
+    @pytest.mark.parametrize("count", [2, len(PASSAGES)], ids=["some have one", "all have one"])
+    async def test_each_passage_has_its_vector(self, store: Store, count: int) -> None:
         await write(store, "c", *map(user, TEXTS))
         await indexed(store, cut=CUT)
-        work = await taken(store.index, space=SPACE)
-        assert tuple(one.text for one in work.unembedded) == PASSAGES
+        work = await taken(store.index, space=SPACE, limit=count)
+        assert tuple(one.text for one in work.unembedded) == PASSAGES[:count]
         assert await store.index.embed(work, SPACE, vectors_of(work))
         await store.index.release(work)
         told = await candidates(store, space=SPACE)
         assert [one.source.text for one in told] == list(TEXTS)
         vectors = [(one.source.text[each.start : each.end], each.vector) for one in told for each in one.passages]
         assert tuple(text for text, _ in vectors) == PASSAGES
-        for text, vector in vectors:
+        for text, vector in vectors[:count]:
             assert vector is not None
             assert np.allclose(vector, vector_of(text), atol=1e-3)
+        assert all(vector is None for _, vector in vectors[count:])
 
     async def test_any_passage_leads_to_the_whole_once(self, store: Store) -> None:
         await write(store, "c", *map(user, TEXTS))
