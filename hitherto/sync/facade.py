@@ -17,6 +17,7 @@ from hitherto.core.facts.fact import Fact, FactEvent, FactState, Subject, Visibi
 from hitherto.core.facts.queries import AddedFact
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import By, Costs
+from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart, UserDefaults
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
@@ -366,6 +367,8 @@ class SyncConversation(SyncPart[Conversation]):
         *messages: Appendable,
         key: str | None = None,
         expect: int | None = None,
+        at: int | None = None,
+        unchanged_since: int | None = None,
         wire: Wire | None = None,
         policy: PolicyLike | None = None,
         budget: int | None = None,
@@ -374,14 +377,24 @@ class SyncConversation(SyncPart[Conversation]):
         `Conversation.append`."""
         return self._run(
             lambda conversation: conversation.append(
-                *messages, key=key, expect=expect, wire=wire, policy=policy, budget=budget
+                *messages,
+                key=key,
+                expect=expect,
+                at=at,
+                unchanged_since=unchanged_since,
+                wire=wire,
+                policy=policy,
+                budget=budget,
             )
         )
 
     def turn(
         self,
-        question: str | Appendable | Sequence[Appendable],
+        question: str | Appendable | Sequence[Appendable] | None = None,
         *,
+        at: int | None = None,
+        expect: int | None = None,
+        question_first: bool = False,
         key: str | None = None,
         partial: Partial = "keep",
         budget: int | None = None,
@@ -405,6 +418,9 @@ class SyncConversation(SyncPart[Conversation]):
             self._background,
             self._part.turn(
                 question,
+                at=at,
+                expect=expect,
+                question_first=question_first,
                 key=key,
                 partial=partial,
                 budget=budget,
@@ -437,6 +453,7 @@ class SyncConversation(SyncPart[Conversation]):
         cross_session: CrossSessionLike | None = None,
         facts: bool | None = None,
         at: int | None = None,
+        upto: int | None = None,
         wait: bool | float = False,
         join_neighbors: bool | None = None,
     ) -> Context:
@@ -456,6 +473,7 @@ class SyncConversation(SyncPart[Conversation]):
                 cross_session=cross_session,
                 facts=facts,
                 at=at,
+                upto=upto,
                 wait=wait,
                 join_neighbors=join_neighbors,
             )
@@ -602,10 +620,23 @@ class SyncConversation(SyncPart[Conversation]):
         `Conversation.pop`."""
         return self._run(lambda conversation: conversation.pop(policy=policy, model=model))
 
-    def rewind(self, *, to: int) -> int:
-        """Retract all messages after seq `to` (-1: all), for "edit and retry". Returns how many. See
-        `Conversation.rewind`."""
-        return self._run(lambda conversation: conversation.rewind(to=to))
+    def rewind(self, *, to: int, expect: int | None = None) -> int:
+        """Retract all messages after seq `to` (-1: all). Returns how many. To replace them by others, `turn` and
+        `append` have `at`, which takes nothing back before the others are there. See `Conversation.rewind`."""
+        return self._run(lambda conversation: conversation.rewind(to=to, expect=expect))
+
+    def branches(self, seq: int | None = None, *, after: int = -1, limit: int = 100) -> list[Branch]:
+        """The branches that part where message `seq` stands, that of the message included: what questions and answers
+        have been in its place. Without `seq`, those of all places where there are several. At most `limit` (1 to
+        1,000), in the order in which they began, those after the seq `after`; none that were cleared. See
+        `Conversation.branches`."""
+        return self._run(lambda conversation: conversation.branches(seq, after=after, limit=limit))
+
+    def switch(self, seq: int, *, expect: int | None = None) -> int:
+        """Show the branch with message `seq`, up to the last message that was shown with it, in place of the present
+        one, which stays a branch. Returns the seq of the last message before, by which `switch` goes back; where
+        message `seq` is shown, nothing changes. See `Conversation.switch`."""
+        return self._run(lambda conversation: conversation.switch(seq, expect=expect))
 
     def replace(
         self,
@@ -866,6 +897,11 @@ class SyncTurn(SyncTurnBase):
         """Whether the answer is there: the model's last message calls no tool, its stream broke off, or the turn's key
         was answered before. See `Turn.done`."""
         return self._part.done
+
+    @property
+    def partial(self) -> bool:
+        """Whether the answer broke off: `text` is what came of it. See `Turn.partial`."""
+        return self._part.partial
 
     @property
     def replayed(self) -> bool:
