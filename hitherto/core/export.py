@@ -76,7 +76,8 @@ class ConversationRecord:
 
     `head` is its state; whatever in it follows from other records is left out. Ids of digests, here and in the records
     that follow, number the conversation's own digests, from 1. `metadata` is JSON text; `title` is None unless it was
-    set. `forgettings` are turns in which its agent was asked to forget something, and when. `branches` are messages
+    set. `forgettings` are turns in which its agent was asked to forget something, with the message that opens each,
+    and when. `branches` are messages
     that do not follow the one with the seq before theirs, each with the seq of that which they follow (-1: none);
     `absences` are the first and the last of messages that were taken back at a revision and came back at another."""
 
@@ -89,7 +90,7 @@ class ConversationRecord:
     created_at: datetime
     updated_at: datetime
     head: HeadWithCalls
-    forgettings: tuple[tuple[int, datetime], ...] = ()
+    forgettings: tuple[tuple[int, int, datetime], ...] = ()
     branches: tuple[tuple[int, int], ...] = ()
     absences: tuple[tuple[int, int, int, int], ...] = ()
 

@@ -100,7 +100,7 @@ class ExportReader:
             created_at=created_at,
             updated_at=updated_at,
             head=head,
-            forgettings=tuple([(turn, at) for turn, at in await self._all("export_forgettings", at)]),
+            forgettings=tuple([(turn, seq, at) for turn, seq, at in await self._all("export_forgettings", at)]),
             branches=tuple([(start, parent) for start, parent in await self._all("export_branches", at)]),
             absences=tuple([(*one,) for one in await self._all("export_absences", at)]),
         )
@@ -369,10 +369,10 @@ async def _restore(
     if record.head.open_calls:
         await connection.execute(SQL["insert_open_calls"], {**at, **heads.open_call_values(record.head.open_calls)})
         await connection.execute(SQL["count_awaited"], {**at, **heads.awaited_values(record.head)})
-    turns, times = [turn for turn, _ in record.forgettings], [at for _, at in record.forgettings]
-    await connection.execute(
-        SQL["import_forgettings"], {**at, "user": scope.user, "agent": scope.agent, "turns": turns, "times": times}
-    )
+    forgettings = dict(zip(("turns", "seqs", "times"), map(list, zip(*record.forgettings, strict=True)), strict=False))
+    if forgettings:
+        whose = {"user": scope.user, "agent": scope.agent}
+        await connection.execute(SQL["import_forgettings"], {**at, **whose, **forgettings})
     branches = {"starts": [one for one, _ in record.branches], "parents": [one for _, one in record.branches]}
     await connection.execute(SQL["import_branches"], {**at, **branches})
     absences = dict(

@@ -31,13 +31,13 @@ where c.tenant = %(tenant)s and c.ref = %(ref)s order by o.seq, o.call_id;
 
 -- name: export_forgettings
 -- The turns of a conversation in which its agent was asked to forget something.
-select turn, at from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s order by turn, at;
+select turn, seq, at from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s order by turn, at;
 
 -- name: import_forgettings
 -- These turns of a conversation.
-insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
-select %(tenant)s, %(ref)s, f.turn, f.at, %(user)s, %(agent)s
-from unnest(%(turns)s::bigint[], %(times)s::timestamptz[]) as f (turn, at)
+insert into hitherto.forgetting (tenant, conversation, turn, seq, at, user_id, agent)
+select %(tenant)s, %(ref)s, f.turn, f.seq, f.at, %(user)s, %(agent)s
+from unnest(%(turns)s::bigint[], %(seqs)s::bigint[], %(times)s::timestamptz[]) as f (turn, seq, at)
 on conflict do nothing
 returning turn;
 

@@ -17,7 +17,11 @@ exists (
         select count(*) > 1 and min(o.sum_dialogue - o.sum_turns) = max(o.sum_dialogue - o.sum_turns)
         from hitherto.message o
         where o.tenant = %(tenant)s and o.conversation = m.conversation and o.sum_turns in (g.turn, m.sum_turns)
-          and o.kind = 'text' and o.role = 'user' and o.retracted_rev is null)) offset 0)
+          and o.kind = 'text' and o.role = 'user' and o.retracted_rev is null))
+      and not exists (
+        select 1 from hitherto.message o
+        where o.tenant = %(tenant)s and o.conversation = m.conversation and o.seq = g.seq and o.retracted_rev is not null offset 0)
+    offset 0)
 
 -- part: standing_summary
 -- The summary that stands for the conversation `c`.

@@ -200,14 +200,14 @@ class Unit:
         with ours():
             return await count_forgettings(self._connection, self._whose, turn)
 
-    async def note_forgetting(self, turn: int, *, private: bool) -> None:
-        """The agent is asked to forget in a turn, which may be the one that begins next, of a conversation that is
+    async def note_forgetting(self, turn: int, seq: int, *, private: bool) -> None:
+        """The agent is asked to forget in a turn that message `seq` opens, which may be the next one, of a conversation that is
         `private` or not from now on. No search finds and no digest reads what is said in the turn. Takes the place of
         `commit`."""
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():
-                values = {**self._whose, "turn": turn, "private": private}
+                values = {**self._whose, "turn": turn, "seq": seq, "private": private}
                 await self._connection.execute(SQL["note_forgetting"], values)
                 await self._connection.execute("commit")
         self._done = True
@@ -404,7 +404,7 @@ class Unit:
             values = {**at, "ranges": rows.multirange(changes.retract), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)
             await connection.execute(SQL["note_retracted"], {**at, "retracted": retracted})
-            await connection.execute(SQL["drop_forgettings"], {**at, "turn": changes.head.sums.turns})
+            await connection.execute(SQL["drop_forgettings"], {**at, "next_seq": self.head.next_seq})
         if changes.supersede:
             values = {**at, "digests": list(changes.supersede), "rev": rev}
             await connection.execute(SQL["supersede_digests"], values)

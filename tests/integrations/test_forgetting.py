@@ -321,6 +321,19 @@ async def test_a_turn_that_takes_the_place_of_the_wish_is_found(memory: Memory) 
     assert [hit.text for hit in hits][:1] == ["My boat is blue."]
 
 
+async def test_a_turn_that_comes_back_is_not_found_again(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    fact = await memory.facts(SCOPE).add(FACT)
+    await chat.append(user(WISH))
+    await chat.forget(fact.id)
+    await chat.append(assistant("Done."))
+    await chat.append(user("My boat is blue, Rex."), at=-1)
+    assert [hit.text for hit in (await memory.recall("Rex", scope=SCOPE)).hits] == ["My boat is blue, Rex."]
+    await chat.switch(0)
+    await memory.wait_for_index()
+    assert (await memory.recall("dog Rex", scope=SCOPE)).hits == ()
+
+
 @pytest.mark.parametrize("stored", [True, False])
 async def test_of_messages_that_get_one_answer_none_is_found(memory: Memory, stored: bool) -> None:
     chat = memory.conversation("c", scope=SCOPE)

@@ -117,10 +117,10 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     _ranges([*head.erased, *head.extracted])
     head = replace(head, erased=joined(head.erased), extracted=joined(head.extracted))
     made, updated = min(record.created_at, now), min(record.updated_at, now)
-    _ranges([(turn, turn) for turn, _ in record.forgettings])
+    _ranges([(one, one) for turn, seq, _ in record.forgettings for one in (turn, seq)])
     _ranges([(parent + 1, start) for start, parent in record.branches])
     _ranges([part for first, last, gone, back in record.absences for part in ((first, last), (gone, back))])
-    forgettings = tuple([(turn, min(at, now)) for turn, at in record.forgettings])
+    forgettings = tuple([(turn, seq, min(at, now)) for turn, seq, at in record.forgettings])
     return replace(record, head=head, created_at=made, updated_at=updated, forgettings=forgettings)
 
 

@@ -57,7 +57,7 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int, *, mentio
     async with services.store.write(scope, handle.id) as unit:
         turn, begins = await running_turn(unit)
         check_bounds(await unit.forgettings(turn), "forgotten")
-        await unit.note_forgetting(turn, private=handle.private(unit.head))
+        await unit.note_forgetting(turn, begins, private=handle.private(unit.head))
     # A policy may act within a turn.
     if await undigest(services.store, scope, handle.id, begins, services.canonical):
         await refire(handle)

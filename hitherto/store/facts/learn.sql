@@ -155,8 +155,8 @@ with c as (
     update hitherto.conversation set private = %(private)s
     where tenant = %(tenant)s and ref = %(ref)s and private <> %(private)s
 )
-insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
-values (%(tenant)s, %(ref)s, %(turn)s, hitherto.clock(), %(user)s, %(agent)s);
+insert into hitherto.forgetting (tenant, conversation, turn, seq, at, user_id, agent)
+values (%(tenant)s, %(ref)s, %(turn)s, %(seq)s, hitherto.clock(), %(user)s, %(agent)s);
 
 -- name: asked_to_forget
 -- The messages from `first` to `last` of the turns in which an agent was asked to forget.
@@ -165,8 +165,8 @@ where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq between %(fir
 order by m.seq;
 
 -- name: drop_forgettings
--- Turns after this one were taken back; others get their numbers.
-delete from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s and turn > %(turn)s;
+-- The turn that was to begin next does not come: something was taken back.
+delete from hitherto.forgetting where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(next_seq)s;
 
 -- name: facts_to_forget
 -- One of the scope's own facts, behind what goes with it: those about its subject that are worded alike, what all of these

@@ -103,6 +103,7 @@ create table hitherto.forgetting (
     tenant       text        not null,
     conversation bigint      not null,
     turn         bigint      not null,
+    seq          bigint      not null,
     at           timestamptz not null,
     user_id      text        not null,
     agent        text        not null,
@@ -111,6 +112,8 @@ create table hitherto.forgetting (
 );
 comment on table hitherto.forgetting is
     'Turns in which an agent was asked to forget a fact: no search finds and no digest reads what is said in them.';
+comment on column hitherto.forgetting.seq is
+    'The message that opens the turn, which may be the next one: where it was taken back, the number is that of another turn.';
 create index forgetting_of on hitherto.forgetting (tenant, user_id, agent, at);
 
 create table hitherto.fact_event (
