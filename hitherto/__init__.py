@@ -27,6 +27,7 @@ if _TYPE_CHECKING:
     from hitherto.core.facts.queries import AddedFact as AddedFact
     from hitherto.core.key import ApiKey as ApiKey, Right as Right
     from hitherto.core.ledger import Costs as Costs
+    from hitherto.core.log.branch import Branch as Branch
     from hitherto.core.log.conversations import (
         AgentDefaults as AgentDefaults,
         ConversationInfo as ConversationInfo,
@@ -36,6 +37,7 @@ if _TYPE_CHECKING:
     from hitherto.core.log.frontier import DigestAction as DigestAction
     from hitherto.core.log.head import Head as Head
     from hitherto.core.log.message import Call as Call, Logged as Logged, Message as Message, Wire as Wire
+    from hitherto.core.log.transcript import Transcript as Transcript, TranscriptEntry as TranscriptEntry
     from hitherto.core.policy.policy import Policy as Policy
     from hitherto.core.policy.presets import (
         PolicyLike as PolicyLike,
@@ -97,10 +99,12 @@ _NAMES = {
     "core.facts.queries": "AddedFact",
     "core.key": "ApiKey Right",
     "core.ledger": "Costs",
+    "core.log.branch": "Branch",
     "core.log.conversations": "AgentDefaults ConversationInfo ScopeCounts UserDefaults",
     "core.log.frontier": "DigestAction",
     "core.log.head": "Head",
     "core.log.message": "Call Logged Message Wire",
+    "core.log.transcript": "Transcript TranscriptEntry",
     "core.policy.policy": "Policy",
     "core.policy.presets": (
         "PolicyLike balanced chunks native none policy_of redact rolling sliding_window summarize token_threshold trim"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ from hitherto.core.log.message import (
 )
 from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
+from hitherto.core.log.transcript import Transcript, TranscriptEntry
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
@@ -496,6 +498,30 @@ class Conversation:
         number."""
         head, reading = await self._reading(start, stop, limit)
         return await self._services.store.messages(self.scope, self.id, head.ref, reading)
+
+    async def transcript(self, *, before: int | None = None, limit: int = 50) -> Transcript:
+        """What users see of the conversation, for a page: the newest `limit` (1 to 1,000) messages of users and final
+        answers of assistants that are shown, in their order; with `before`, those before that seq. What was cleared,
+        taken back or replaced, and what has expired or was erased, is left out. Raises InvalidInput."""
+        limit = checked_limit(limit)
+        before = None if before is None else checked_limit(before, minimum=0, most=2**62, name="before")
+        rev, found = await self._services.store.transcript(self.scope, self.id, before=before, limit=limit)
+        entries = tuple(self._entry(one, *way) for one, way in reversed(found[:limit]))
+        return Transcript(entries=entries, rev=rev, before=entries[0].seq if len(found) > limit else None)
+
+    def _entry(self, one: Logged, seq: int | None, place: int | None, ways: int | None) -> TranscriptEntry:
+        codec = self._services.codec(one.message.wire)
+        return TranscriptEntry(
+            seq=one.seq,
+            role=one.message.role,
+            text=codec.spoken(one.message),
+            said_at=one.said_at,
+            attachments=tuple(codec.attachments(one.message)),
+            partial=json.loads(one.message.metadata).get("partial") is True,
+            branch=place or 1,
+            branches=ways or 1,
+            branch_seq=seq if (ways or 1) > 1 else None,
+        )
 
     async def _page(
         self, *, start: int = 0, stop: int | None = None, limit: int | None = None

@@ -158,6 +158,7 @@ OPERATIONS = (
         view      GET   /conversations/{conversation}/view
         items     GET   /conversations/{conversation}/items
         branches  GET   /conversations/{conversation}/branches
+        transcript  GET   /conversations/{conversation}/transcript
         injected  POST  /conversations/{conversation}/injected          repeatable
         known     GET   /conversations/{conversation}/known
         digests   GET   /conversations/{conversation}/digests

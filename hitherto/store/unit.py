@@ -201,9 +201,9 @@ class Unit:
             return await count_forgettings(self._connection, self._whose, turn)
 
     async def note_forgetting(self, turn: int, seq: int, *, private: bool) -> None:
-        """The agent is asked to forget in a turn that message `seq` opens, which may be the next one, of a conversation that is
-        `private` or not from now on. No search finds and no digest reads what is said in the turn. Takes the place of
-        `commit`."""
+        """The agent is asked to forget in a turn that message `seq` opens, which may be the next one, of a conversation
+        that is `private` or not from now on. No search finds and no digest reads what is said in the turn. Takes the
+        place of `commit`."""
         assert not self._done, "a unit of work commits once"
         with ours():
             async with self._connection.pipeline():

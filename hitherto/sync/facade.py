@@ -21,6 +21,7 @@ from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart, UserDefaults
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
+from hitherto.core.log.transcript import Transcript
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
@@ -545,6 +546,13 @@ class SyncConversation(SyncPart[Conversation]):
         whole log, with the messages that were cleared, retracted or digested. Raises InvalidInput for a negative
         number. See `Conversation.messages`."""
         return self._run(lambda conversation: conversation.messages(start=start, stop=stop, limit=limit))
+
+    def transcript(self, *, before: int | None = None, limit: int = 50) -> Transcript:
+        """What users see of the conversation, for a page: the newest `limit` (1 to 1,000) messages of users and final
+        answers of assistants that are shown, in their order; with `before`, those before that seq. What was cleared,
+        taken back or replaced, and what has expired or was erased, is left out. Raises InvalidInput. See
+        `Conversation.transcript`."""
+        return self._run(lambda conversation: conversation.transcript(before=before, limit=limit))
 
     def expand(self, what: Expandable, *, budget: int = 2000) -> Expansion:
         """The messages of a digest or a range word for word, oldest first, as many as fit into `budget` tokens

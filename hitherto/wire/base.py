@@ -12,7 +12,7 @@ from hitherto.core.log.message import Call, Kind, Message, Payload
 from hitherto.core.log.speaker import Voice
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
-from hitherto.wire.media import within_limits
+from hitherto.wire.media import attachments, within_limits
 from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken, voices
 from hitherto.wire.redaction import Replace, redacted
 from hitherto.wire.sealed import is_sealed, opened
@@ -76,6 +76,9 @@ class BaseFormat:
 
     def calls(self, message: Message) -> tuple[Call, ...]:
         return calls_of(message)
+
+    def attachments(self, message: Message) -> list[Payload]:
+        return attachments(message)
 
     def spoken(self, message: Message) -> str:
         return spoken(message)

@@ -53,6 +53,11 @@ def within_limits(messages: Sequence[Message], wire: str) -> dict[int, Message]:
     return found
 
 
+def attachments(message: Message) -> list[dict[str, Any]]:
+    """The pictures and files of a message, in order, each as its API has it."""
+    return list(_parts(message.payload)) if _MARK.search(message.raw) else []
+
+
 def _without(message: Message, count: int) -> Message:
     """The message without its first pictures and files, which are so many."""
     payload = message.payload

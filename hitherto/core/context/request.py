@@ -81,6 +81,10 @@ class WireFormat(Protocol):
         oldest first, with what is sent in their place."""
         ...
 
+    def attachments(self, message: Message) -> list[Payload]:
+        """The pictures and files of a message, in order, each as its API has it."""
+        ...
+
     def is_sealed(self, message: Message) -> bool:
         """Whether it has something that its model sealed for itself."""
         ...

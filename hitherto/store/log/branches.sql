@@ -42,6 +42,61 @@ where not exists (
     where b.tenant = %(tenant)s and b.conversation = %(ref)s and b.start_seq = w.seq and b.parent_seq <> w.parent offset 0)
 order by m.seq limit %(limit)s;
 
+-- name: transcript
+-- The newest messages that users see of a conversation, newest first: those of users and final ones of assistants. Where
+-- several ways part between the one before and it: the first message of the present way, its place among them, and how
+-- many there are. One message more is read than asked for, as the one before the last.
+with c as materialized (
+    select ref, rev, view_start from hitherto.conversation
+    where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s limit 1
+), shown as (
+    select m.* from c
+    cross join lateral (
+    select * from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role in ('user', 'assistant')
+      and m.retracted_rev is null and m.seq >= c.view_start and m.seq < %(before)s and not m.erased
+      and (m.expires_at is null or m.expires_at > statement_timestamp())
+      and m.sum_dialogue <= (
+        select o.sum_dialogue from hitherto.message o
+        where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq < %(before)s and o.retracted_rev is null
+        order by o.seq desc limit 1)
+    order by m.sum_dialogue desc limit %(limit)s::bigint + 1
+    ) m
+)
+select c.rev, {message_columns}, w.seq, w.place, w.ways
+from c
+left join (
+    select *, lag(seq) over (order by seq) as earlier from shown
+) m on true
+left join lateral (
+    select f.seq,
+           n.natural + (
+               select count(*) from hitherto.branch b
+               where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq and b.start_seq <= f.seq) as place,
+           n.natural + (
+               select count(*) from hitherto.branch b
+               where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq) as ways
+    from (
+        select b.parent_seq as seq from hitherto.branch b
+        where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq >= coalesce(m.earlier, c.view_start - 1) and b.parent_seq < m.seq
+          and (b.parent_seq < c.view_start or exists (
+            select 1 from hitherto.message o
+            where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq = b.parent_seq and o.retracted_rev is null offset 0))
+        order by b.parent_seq limit 1
+    ) p
+    cross join lateral (
+        select o.seq from hitherto.message o
+        where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq > p.seq and o.retracted_rev is null
+        order by o.seq limit 1
+    ) f
+    cross join lateral (
+        select (not exists (
+            select 1 from hitherto.branch b
+            where b.tenant = %(tenant)s and b.conversation = c.ref and b.start_seq = p.seq + 1 offset 0))::integer as natural
+    ) n
+) w on true
+order by m.seq desc;
+
 -- name: retracted
 -- What was retracted in a conversation, and how long it is.
 select retracted::text, next_seq from hitherto.conversation where tenant = %(tenant)s and ref = %(ref)s;

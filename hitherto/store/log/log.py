@@ -261,6 +261,22 @@ class LogStore(Part):
         async with self._with_connection(read) as (found, state):
             return [] if state is None else [heads.branch_from(row, *state) for row in found]
 
+    async def transcript(
+        self, scope: Scope, conversation: str, *, before: int | None, limit: int
+    ) -> tuple[int, list[tuple[Logged, tuple[int | None, int | None, int | None]]]]:
+        """The revision, and the newest messages before the seq `before` that users see, newest first, at most `limit`
+        and one more. With each: where several ways part before it, the first message of the present one, its place
+        among them, and how many there are. One round trip."""
+        names = rows.scope_values(scope, conversation)
+        values = {**names, "before": _NEVER if before is None else before, "limit": limit}
+
+        async def read(connection: RowSecurityConnection) -> list[rows.Row]:
+            return await (await connection.execute_often(SQL["transcript"], values)).fetchall()
+
+        async with self._with_connection(read) as found:
+            rev = found[0][0] if found else 0
+            return rev, [(rows.logged_from(row[1:-3]), row[-3:]) for row in found if row[1] is not None]
+
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int
     ) -> list[ScopeCounts]:

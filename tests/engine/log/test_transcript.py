@@ -1,0 +1,97 @@
+"""`transcript`: what users see of a conversation, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from hitherto import Call, Conversation, Memory, assistant, tool_result, user
+from hitherto.errors import InvalidInput
+from hitherto.store.store import Store
+from tests.conftest import SCOPE
+from tests.engine.turn.asking import broken_off
+from tests.memories import open_on
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with open_on(store, worker=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def chat(memory: Memory) -> Conversation:
+    return memory.conversation("c", scope=SCOPE)
+
+
+async def texts(chat: Conversation, **asked: Any) -> list[str]:
+    return [one.text for one in (await chat.transcript(**asked)).entries]
+
+
+async def test_words_of_users_and_answers(chat: Conversation) -> None:
+    assert (await chat.transcript()).entries == ()
+    call = assistant("I look.", calls=[Call(id="1", name="look")])
+    await chat.append({"role": "system", "content": "Be brief."}, user("What is it?"), call, tool_result("1", "A cat."))
+    await chat.append(
+        {"role": "user", "content": [{"type": "text", "text": "And this?"}, PICTURE]}, assistant("A dog.")
+    )
+    await broken_off(chat, "It i")
+    shown = (await chat.transcript()).entries
+    assert [(one.seq, one.role.value, one.text) for one in shown] == [
+        (1, "user", "What is it?"),
+        (4, "user", "And this?"),
+        (5, "assistant", "A dog."),
+        (6, "user", "Is it?"),
+        (7, "assistant", "It i"),
+    ]
+    assert [one.partial for one in shown] == [False, False, False, False, True]
+    assert [list(one.attachments) for one in shown] == [[], [PICTURE], [], [], []]
+
+
+async def test_pages(chat: Conversation) -> None:
+    for number in range(7):
+        await chat.append(user(f"q{number}"), assistant(f"a{number}"))
+    await chat.pop()
+    await chat.erase([0])
+    pages, before = list[list[str]](), None
+    while True:
+        page = await chat.transcript(before=before, limit=5)
+        pages.append([one.text for one in page.entries])
+        if (before := page.before) is None:
+            break
+    assert pages == [["q4", "a4", "q5", "a5", "q6"], ["a1", "q2", "a2", "q3", "a3"], ["a0", "q1"]]
+    await chat.clear()
+    assert await texts(chat) == []
+    await chat.append(user("new"))
+    assert await texts(chat) == ["new"]
+    for given in ({"limit": 0}, {"limit": 1_001}, {"before": -1}, {"before": "x"}):
+        with pytest.raises(InvalidInput):
+            await chat.transcript(**given)  # pyright: ignore[reportArgumentType]
+
+
+async def test_branches(chat: Conversation) -> None:
+    """An answer that begins with the calls of tools is one branch, whichever of its messages is shown."""
+    await chat.append(user("Which day?"), assistant("Monday."))
+    async with chat.turn(at=0) as turn:
+        await turn.add(assistant(calls=[Call(id="1", name="look")]))
+        await turn.add(tool_result("1", "It is so."))
+        await turn.add("Tuesday.")
+    page = await chat.transcript()
+    assert [(one.text, one.branch, one.branches, one.branch_seq) for one in page.entries] == [
+        ("Which day?", 1, 1, None),
+        ("Tuesday.", 2, 2, 2),
+    ]
+    await chat.switch((await chat.branches(2))[0].seq, expect=page.rev)
+    assert [(one.text, one.branch, one.branches) for one in (await chat.transcript()).entries] == [
+        ("Which day?", 1, 1),
+        ("Monday.", 1, 2),
+    ]
+    await chat.append(user("Which year?"), at=-1)
+    await chat.append(user("Which month?"), at=-1)
+    assert [(one.text, one.branch, one.branches) for one in (await chat.transcript()).entries] == [
+        ("Which month?", 3, 3)
+    ]
