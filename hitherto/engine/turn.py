@@ -95,6 +95,7 @@ class Turn:
         """How many messages of the turn are in the log, the question's first; and in how many steps."""
         self._context: Context | None = None
         self._streaming: StreamedAnswer | None = None
+        self._finish_reason: str | None = None
         self._rest = ""
         """What a stream that broke off had said, if no other answer has come since."""
         self._state: Literal["new", "open", "over"] = "new"
@@ -133,6 +134,12 @@ class Turn:
     def partial(self) -> bool:
         """Whether the answer broke off: `text` is what came of it."""
         return self._broken
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the model ended its newest answer, in its API's word, such as "stop" or "length"; None where a stream
+        broke off before it said so, and for answers given as texts or messages."""
+        return self._finish_reason
 
     @property
     def replayed(self) -> bool:
@@ -209,10 +216,12 @@ class Turn:
         if self._streaming is not None:
             raise InvalidInput("another answer is being streamed in this turn; let it end first")
         answer = self._streaming = self._codec.streamed()
+        self._finish_reason = None
 
         def take(event: object) -> None:
             said = _dumped(event)
             self._model = _model_of(said) or self._model
+            self._finish_reason = self._codec.finish_reason(said) or self._finish_reason
             answer.take(said)
 
         return take
@@ -439,6 +448,7 @@ class Turn:
             check_item(given)
             return [self._formats.read(item, None) for item in self._with_own_ids([given])]
         self._model = _model_of(given) or self._model
+        self._finish_reason = self._codec.finish_reason(given)
         return self._sealed([self._formats.read(item, self._codec.name) for item in self._with_own_ids(items)])
 
     def _with_own_ids(self, items: list[Payload]) -> list[Payload]:

@@ -12,6 +12,8 @@ from hitherto.wire.cost import compact
 EMPTY = "[empty message]"
 """Stands in for a message of white space, or of nothing, which Anthropic's API refuses."""
 
+_ENDED = {"completed", "incomplete", "failed", "cancelled"}
+
 _SAYS_OR_CALLS = {"message", "function_call", "custom_tool_call"}
 
 
@@ -39,6 +41,23 @@ def anthropic_answer(response: Mapping[str, Any]) -> list[Payload] | None:
     """A message of Anthropic's API; None for anything else. After one of thoughts alone, one without content."""
     blocks = response.get("content") if response.get("type") == "message" else None
     return _anthropic_messages(cast("list[Payload]", blocks)) if isinstance(blocks, list) else None
+
+
+def finish_reason(said: Mapping[str, Any]) -> str | None:
+    """Why the model ended, in the API's word, by a whole answer or an event of any of the APIs: `finish_reason` of a
+    chat completion, `stop_reason` of Anthropic's, the status of a response, or why it is incomplete. None where it does
+    not say."""
+    choices = _list(said.get("choices"))
+    response = said.get("response", said)
+    found: object = None
+    if choices:
+        found = choices[0].get("finish_reason")
+    elif said.get("type") in ("message", "message_delta"):
+        found = cast("Payload", said.get("delta") or said).get("stop_reason")
+    elif isinstance(response, dict) and (response := cast("Payload", response)).get("status") in _ENDED:
+        details: Payload = response.get("incomplete_details") or {}
+        found = details.get("reason") or response["status"]
+    return found if isinstance(found, str) else None
 
 
 class ChatStream:

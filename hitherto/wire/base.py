@@ -12,6 +12,7 @@ from hitherto.core.log.message import Call, Kind, Message, Payload
 from hitherto.core.log.speaker import Voice
 from hitherto.core.model_family import takes_cache_breakpoints
 from hitherto.wire import cost
+from hitherto.wire.answers import finish_reason
 from hitherto.wire.media import attachments, within_limits
 from hitherto.wire.neutral import NO_MESSAGE, calls_of, message_from, spoken, voices
 from hitherto.wire.redaction import Replace, redacted
@@ -79,6 +80,9 @@ class BaseFormat:
 
     def attachments(self, message: Message) -> list[Payload]:
         return attachments(message)
+
+    def finish_reason(self, said: Mapping[str, Any]) -> str | None:
+        return finish_reason(said)
 
     def spoken(self, message: Message) -> str:
         return spoken(message)

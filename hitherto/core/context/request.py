@@ -121,6 +121,10 @@ class WireFormat(Protocol):
         """The items of a whole response of the API; None if it is none."""
         ...
 
+    def finish_reason(self, said: Mapping[str, Any]) -> str | None:
+        """Why the model ended, in the API's word, by a whole response or an event; None where that does not say."""
+        ...
+
     def streamed(self) -> StreamedAnswer:
         """What takes the events of one response."""
         ...

@@ -24,7 +24,8 @@ async def test_a_streamed_answer_is_appended_with_its_question(chat: Conversatio
         async with chat.turn("What is the weather?", wire=api.wire, budget=2_000) as turn:
             assert not turn.done
             assert await streamed(api, turn, endpoint.root) > 2
-            assert (turn.done, turn.text) == (True, "It is sunny.")
+            assert (turn.done, turn.partial, turn.text) == (True, False, "It is sunny.")
+            assert turn.finish_reason in ("stop", "completed", "end_turn")
             assert await chat.messages() == [], "nothing is written before the end"
     assert texts(await chat.messages()) == ["What is the weather?", "It is sunny."]
     result = turn.result
@@ -44,6 +45,7 @@ async def test_whole_answers(chat: Conversation) -> None:
         async with chat.turn("What is the weather?", budget=2_000) as turn:
             while not turn.done:
                 await turn.add(await APIS[0].ask(endpoint.root, turn.request, stream=False))
+                assert turn.finish_reason == ("tool_calls" if turn.calls else "stop")
                 for call in turn.calls:
                     await turn.add(tool_result(call.id, "22 degrees"))
     assert [one.message.role for one in await chat.messages()] == ["user", "assistant", "tool", "assistant"]

@@ -61,7 +61,7 @@ async def test_without_a_whole_answer_nothing_changes(said: Conversation, end: s
             await failed(said.turn("So?", at=1, partial=partial), call(0), tool_result("0", "found"), call(1))
         case "breaks off":
             turn = await broken_off(said, "Tue", at=1, partial=partial)
-            assert (turn.partial, turn.text, turn.result) == (True, "Tue", None)
+            assert (turn.partial, turn.text, turn.finish_reason, turn.result) == (True, "Tue", None, None)
         case _:
             async with said.turn("So?", at=1, partial=partial):
                 pass
