@@ -20,7 +20,7 @@ COMMANDS = {
     "replay": "Replay a transcript, and say what it would have cost.",
     "simulate": "Simulate policies on a transcript: what each would cost, and what it would show.",
     "agent": "Run an agent: commands in, events out, a JSON object a line.",
-    "conversations": "List conversations, the one that was written to last first.",
+    "conversations": "List conversations, the one in which something was said last first.",
     "scopes": "List tenants, users or agents, and how much is kept of each.",
     "log": "Show the log: every message as it was stored.",
     "branches": "List the branches: what has stood in the place of messages, and what is shown of it.",

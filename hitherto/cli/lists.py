@@ -29,10 +29,10 @@ def conversations(
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Only this user's. [default: all]")] = None,
     agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only this agent's. [default: all]")] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Written to at this day or time (UTC), or later.")
+        str | None, typer.Option(metavar="TIME", help="Something was said at this day or time (UTC), or later.")
     ] = None,
     before: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Written to last at this day or time (UTC), or earlier.")
+        str | None, typer.Option(metavar="TIME", help="Nothing was said after this day or time (UTC).")
     ] = None,
     metadata: Annotated[
         list[str] | None,
@@ -45,7 +45,7 @@ def conversations(
     database: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """List conversations, the one that was written to last first.
+    """List conversations, the one in which something was said last first.
 
     A conversation that was given no title shows how its first user message begins.
     """
@@ -96,7 +96,7 @@ def _table(found: Sequence[ConversationInfo], *, users: bool, agents: bool) -> T
         Column("conversation", [output.one_line(one.conversation) for one in found], most=key_width(), key=True),
         Column("messages", [f"{one.messages:,}" for one in found], gives=1, right=True),
         Column("tokens", [f"{one.tokens:,}" for one in found], gives=3, right=True),
-        Column("last (UTC)", [minute(one.updated_at) for one in found], gives=2),
+        Column("last (UTC)", [minute(one.said_at) for one in found], gives=2),
         Column("title", [cut(one.title) for one in found], prose=True),
     ]
     if agents:

@@ -75,7 +75,7 @@ from hitherto.engine.recall.recall import Recaller
 from hitherto.engine.services import Services
 from hitherto.engine.turn import Partial, Turn
 from hitherto.engine.turn_retry import TurnProgress, retried
-from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage
+from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, NotFound
 
 Appendable = Message | Mapping[str, Any]
 
@@ -608,6 +608,7 @@ class Conversation:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
+        create: bool = False,
     ) -> None:
         """Store the conversation's policy, where its contexts recall from (`recall`: "scope" or True, "own", "off" or
         False), how else the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject`
@@ -622,8 +623,8 @@ class Conversation:
 
         What is not given stays as it is; with `policy=""` the conversation has none, and its agent's applies.
 
-        A conversation that does not exist yet is created. What is stored here also replaces what this object was
-        created with. If "latest" is switched on for a conversation that began without it, the newest
+        With `create`, a conversation that does not exist yet is created; without, it is NotFound, for its name may be
+        mistyped. What is stored here also replaces what this object was created with. If "latest" is switched on for a conversation that began without it, the newest
         digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
         title, metadata, `recall`, `cross_session` or `ttl`.
         """
@@ -636,8 +637,11 @@ class Conversation:
         kept = checked_ttl(ttl)
         remember = None if remember is None else checked_switch(remember, "remember")
         earlier = await earlier_than(self._handle) if crossing.latest else None
+        create = checked_switch(create, "create")
         async with self._services.store.write(self.scope, self.id) as unit:
             head = unit.head
+            if unit.new and not create:
+                raise NotFound(f"there is no conversation {self.id!r} in scope {self.scope}; create=True creates it")
             after = replace(
                 head,
                 policy=None if goes else policy_json(chosen_policy) or head.policy,

@@ -109,7 +109,7 @@ async def scope_page(
 
 
 def _cursor(last: ConversationInfo) -> str:
-    place = json.dumps([last.updated_at.astimezone(UTC).isoformat(), last.ref])
+    place = json.dumps([last.said_at.astimezone(UTC).isoformat(), last.ref])
     return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 

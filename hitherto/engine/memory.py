@@ -419,12 +419,12 @@ class Memory:
         limit: int = 100,
         cursor: str | None = None,
     ) -> ConversationPage:
-        """The conversations of a scope, or of a `tenant` and perhaps its `user` or `agent`, most recently written
-        first: at most `limit` of them (1,000), and the `cursor` with which the next page goes on.
+        """The conversations of a scope, or of a `tenant` and perhaps its `user` or `agent`, the one in which something
+        was said last first: at most `limit` of them (1,000), and the `cursor` with which the next page goes on.
 
-        Only those that were written to last from `after` to `before` (times with a zone), and whose metadata has every
-        entry of `metadata`: an equal value, or a list that contains it. A conversation that is written to while pages
-        are read moves to the front: no page shows one twice. Raises InvalidScope and InvalidInput.
+        Only those in which something was said last from `after` to `before` (times with a zone), and whose metadata has
+        every entry of `metadata`: an equal value, or a list that contains it. A conversation in which something is said
+        while pages are read moves to the front: no page shows one twice. Raises InvalidScope and InvalidInput.
         """
         asked = conversation_filter(
             scope, tenant=tenant, user=user, agent=agent, after=after, before=before, metadata=metadata

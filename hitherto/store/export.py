@@ -364,7 +364,7 @@ async def _restore(
 ) -> int:
     record, at = kept.record, {"tenant": scope.tenant, "ref": ref}
     cursor = connection.cursor()
-    values = {**at, **heads.head_values(record.head), "updated_at": record.updated_at}
+    values = {**at, **heads.head_values(record.head), "updated_at": record.updated_at, "said_at": None}
     await connection.execute(SQL["update_conversation"], values)
     if record.head.open_calls:
         await connection.execute(SQL["insert_open_calls"], {**at, **heads.open_call_values(record.head.open_calls)})
@@ -405,6 +405,7 @@ async def _restore(
                     retracted.append((one.seq, one.seq, one.retracted_rev))
     dates = {"created_at": record.created_at, "retracted": json.dumps(retracted)}
     await connection.execute(SQL["import_dates"], {**at, **dates})
+    await connection.execute(SQL["note_said"], at)
     await connection.execute(SQL["note_digested"], at)
     return sum(one.rowcount for one in archived)
 

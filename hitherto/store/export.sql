@@ -2,7 +2,7 @@
 
 -- name: export_conversations
 -- A page of conversations by ref.
-select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, updated_at, ref from hitherto.conversation
+select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, updated_at, said_at, ref from hitherto.conversation
 where tenant = %(tenant)s and (%(user)s::text is null or user_id = %(user)s)
   and (%(agent)s::text is null or agent = %(agent)s) and ref > %(after)s
 order by ref limit %(limit)s;

@@ -56,7 +56,7 @@ class Unit:
 
     `head` is the newest head; where the conversation does not exist yet, one of revision 0 without messages. Its
     `clock` is read after the conversation is locked, and `now` never lies before it or the newest message's time.
-    `receipt` is the earlier receipt of this unit's key, if there is one.
+    `receipt` is the earlier receipt of this unit's key, if there is one. `new`: the conversation did not exist.
     """
 
     def __init__(self, connection: RowSecurityConnection, scope: Scope, conversation: str) -> None:
@@ -66,6 +66,7 @@ class Unit:
         self.receipt: Receipt | None = None
         self._row: Any = None
         self._calls: Collection[str] = ()
+        self.new = False
         self._digest_end: tuple[int, Mark] | None = None
         """The last seq of the digest that is held, and the answer to `SeqAt` there."""
         self._done = False
@@ -79,7 +80,7 @@ class Unit:
         while not held:
             # The row was inserted here, or by another just now. It is missing again only if a third deleted it in
             # between.
-            held = await self._hold(key, digest, calls, SQL["create"])
+            held, self.new = await self._hold(key, digest, calls, SQL["create"]), True
 
     async def _hold(self, key: str | None, digest: int | None, calls: Collection[str], first: LiteralString) -> bool:
         """After the statement `first`, lock the conversation and read it. Returns whether it is there."""
@@ -332,7 +333,9 @@ class Unit:
         hides = head.view_start != self.head.view_start or any(one.stage == REPLACED for one in changes.fire)
         moved = hides or bool(changes.messages or changes.retract or changes.restored or changes.erase)
         messages_rev = head.rev if moved else self.head.messages_rev
-        values = {**at, **heads.head_values(head), "messages_rev": messages_rev, "updated_at": updated_at}
+        said_at = changes.messages[-1].said_at if changes.messages else None
+        dates = {"updated_at": updated_at, "said_at": said_at}
+        values = {**at, **heads.head_values(head), "messages_rev": messages_rev, **dates}
         await connection.execute_often(SQL["update_conversation"], values)
         await self._write_calls(changes)
         if (changes.title, changes.metadata, changes.ttl) != (None, None, None):
@@ -351,6 +354,8 @@ class Unit:
             }
             await connection.execute_often(SQL["insert_receipt"], values)
         await self._write_removals(changes)
+        if moved and not changes.messages and not changes.erase:
+            await connection.execute(SQL["note_said"], at)
         for outcome in changes.outcomes:
             await self._archive(outcome)
             values = {**at, **rows.outcome_values(outcome, head.rev), "now": now}

@@ -70,10 +70,11 @@ class ExpiredConversation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationInfo:
     """A conversation in a list. `title` is the one it was given; else it is made of its first user message that is
-    shown; "" where there is none. `messages` and `tokens` are those of its whole log. `summary` is what stands for its
-    older part now, "" where nothing does, and `summarized_count` how many user and final assistant messages that
-    covers. It was written to last at `updated_at`: by an append, `pop`, `rewind`, `replace`, `clear`, `finish` or
-    `configure`. `ref` is the store's number for it."""
+    shown; "" where there is none. `messages` are the user messages and final answers that are shown, `tokens` those of
+    all messages that are shown. `summary` is what stands for its older part now, "" where nothing does, and
+    `summarized_count` how many user and final assistant messages that covers. The newest message that is shown was said
+    at `said_at`; without one, that is when the conversation was made. It was changed last at `updated_at`: by an append,
+    `pop`, `rewind`, `switch`, `replace`, `clear`, `finish` or `configure`. `ref` is the store's number for it."""
 
     scope: Scope
     conversation: str
@@ -84,6 +85,7 @@ class ConversationInfo:
     rev: int
     created_at: datetime
     updated_at: datetime
+    said_at: datetime
     ref: int
     summary: str = ""
     summarized_count: int = 0
@@ -91,9 +93,9 @@ class ConversationInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationFilter:
-    """Which conversations to list: those of a tenant, of its user or agent if named, that were written to last from
-    `after` to `before`, and whose metadata has every entry of `metadata` (an equal value, or a list that contains
-    it). `beyond` goes on after an earlier list: the `updated_at` and `ref` of its last one."""
+    """Which conversations to list: those of a tenant, of its user or agent if named, in which something was said last
+    from `after` to `before`, and whose metadata has every entry of `metadata` (an equal value, or a list that contains
+    it). `beyond` goes on after an earlier list: the `said_at` and `ref` of its last one."""
 
     tenant: str
     user: str | None = None

@@ -40,7 +40,7 @@ class ChatSession(_CamelCase):
 
 
 class ChatSessions(_CamelCase):
-    """A page of sessions, the one that was written to last first. `next` is the `cursor` of the next page, null at the
+    """A page of sessions, the one in which something was said last first. `next` is the `cursor` of the next page, null at the
     end."""
 
     sessions: list[ChatSession]

@@ -42,7 +42,7 @@ class StrategyCommand(_Line):
 
 
 class SessionsCommand(_Line):
-    """List the sessions, the one that was written to last first."""
+    """List the sessions, the one in which something was said last first."""
 
     command: Literal["sessions"]
     limit: Annotated[int, Field(ge=1, le=1_000)] = 50

@@ -120,9 +120,10 @@ class AgentLoop:
     async def _strategy(self, command: StrategyCommand, write: Write) -> None:
         chat = self._memory.conversation(command.session_id, scope=self._scope)
         if command.memory_strategy == "":
-            await chat.configure(policy="", cross_session=strategy(None, command.memory_injection)["cross_session"])
+            crossing = strategy(None, command.memory_injection)["cross_session"]
+            await chat.configure(policy="", cross_session=crossing, create=True)
         elif (command.memory_strategy, command.memory_injection) != (None, None):
-            await chat.configure(**strategy(command.memory_strategy, command.memory_injection))
+            await chat.configure(**strategy(command.memory_strategy, command.memory_injection), create=True)
         agent = APIAgent(self._scope.agent, self._scope.user, command.session_id)
         try:
             await agent.initialize()

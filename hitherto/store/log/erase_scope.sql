@@ -30,7 +30,7 @@ select * from hitherto.begun_erasures();
 
 -- name: conversations_to_erase
 -- Conversations that were there when an erasure began.
-select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, updated_at, ref from hitherto.conversation
+select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, updated_at, said_at, ref from hitherto.conversation
 where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
 limit %(limit)s;
 

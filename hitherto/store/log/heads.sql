@@ -291,7 +291,7 @@ set rev = %(rev)s, messages_rev = %(messages_rev)s, next_seq = %(next_seq)s, tok
     awaited = %(awaited)s, late = %(late)s, finish_seq = %(finish_seq)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
     next_expiry = %(next_expiry)s, subject = %(subject)s, private = %(private)s, extracted = %(extracted)s,
     facts_due_at = %(facts_due_at)s,
-    updated_at = coalesce(%(updated_at)s, updated_at)
+    updated_at = coalesce(%(updated_at)s, updated_at), said_at = coalesce(%(said_at)s, said_at)
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: describe_conversation
@@ -304,6 +304,15 @@ where tenant = %(tenant)s and ref = %(ref)s;
 -- name: note_retracted
 -- Record which messages were retracted, and at which revisions.
 update hitherto.conversation set retracted = %(retracted)s where tenant = %(tenant)s and ref = %(ref)s;
+
+-- name: note_said
+-- Record when the newest message was said that is shown now.
+update hitherto.conversation c
+set said_at = coalesce((
+    select coalesce(m.said_at, m.created_at) from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= c.view_start and m.retracted_rev is null and not m.erased
+    order by m.seq desc limit 1), c.created_at)
+where c.tenant = %(tenant)s and c.ref = %(ref)s;
 
 -- name: note_digested
 -- Record when the standing summary was completed.

@@ -29,7 +29,9 @@ def listed_values(asked: ConversationFilter, limit: int) -> dict[str, Any]:
 
 def info_from(tenant: str, row: Row) -> ConversationInfo:
     """A row of `listed`, or one that ends before the summary."""
-    user, agent, name, title, opening, metadata, messages, tokens, rev, created_at, updated_at, ref, *rest = row
+    user, agent, name, title, opening, metadata, messages, tokens, rev, created_at, updated_at, said_at, ref, *rest = (
+        row
+    )
     summary, count = rest or ("", 0)
     return ConversationInfo(
         scope=Scope(tenant=tenant, user=user, agent=agent),
@@ -41,6 +43,7 @@ def info_from(tenant: str, row: Row) -> ConversationInfo:
         rev=rev,
         created_at=created_at,
         updated_at=updated_at,
+        said_at=said_at,
         ref=ref,
         summary=summary,
         summarized_count=count,

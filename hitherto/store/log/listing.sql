@@ -2,25 +2,26 @@
 
 -- part: listed_page
 -- The rows of a page: as many as it has room for. One more was asked for, which tells whether there are more.
-select l.user_id, l.agent, l.id, l.title, l.opening, l.metadata, l.next_seq, l.tokens, l.rev, l.created_at, l.updated_at, l.ref,
+select l.user_id, l.agent, l.id, l.title, l.opening, l.metadata, l.messages, l.tokens, l.rev, l.created_at, l.updated_at, l.said_at, l.ref,
        l.summary, l.summarized_count, l.more
 
 -- part: listed_columns
 -- A row, with how large the page is up to it, and whether there is one behind it.
 select c.user_id, c.agent, c.id, c.title, case when c.title is null then ({opening}) end as opening,
-       c.metadata::text as metadata, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref,
+       c.metadata::text as metadata, c.dialogue - c.view_dialogue as messages, c.tokens - c.view_tokens as tokens, c.rev,
+       c.created_at, c.updated_at, c.said_at, c.ref,
        coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0) as summarized_count,
        sum(octet_length(c.metadata::text) + coalesce(octet_length(s.summary), 0) + %(entry)s::integer)
-           over (order by c.updated_at desc, c.ref desc) as sizes,
-       row_number() over (order by c.updated_at desc, c.ref desc) as nth,
-       lead(true, 1, false) over (order by c.updated_at desc, c.ref desc) as more
+           over (order by c.said_at desc, c.ref desc) as sizes,
+       row_number() over (order by c.said_at desc, c.ref desc) as nth,
+       lead(true, 1, false) over (order by c.said_at desc, c.ref desc) as more
 
 -- part: listed_fits
 where l.nth <= %(limit)s::bigint and (l.sizes <= %(size)s::bigint or l.nth = 1)
-order by l.updated_at desc, l.ref desc
+order by l.said_at desc, l.ref desc
 
 -- name: listed
--- A scope's conversations, most recently written first, read in the order of an index. (Row-level security lets an index
+-- A scope's conversations, the one in which something was said last first, read in the order of an index. (Row-level security lets an index
 -- be looked up by a value only if that does not come from coalesce() itself; hence each `select`.)
 {listed_page}
 from (
@@ -28,11 +29,11 @@ from (
     from (
         select * from hitherto.conversation c
         where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
-          and c.updated_at >= (select coalesce(%(after)s::timestamptz, '-infinity'))
-          and c.updated_at <= (select coalesce(%(before)s::timestamptz, 'infinity'))
-          and (c.updated_at, c.ref) < ((select coalesce(%(beyond_at)s::timestamptz, 'infinity')), (select coalesce(%(beyond_ref)s::bigint, 0)))
+          and c.said_at >= (select coalesce(%(after)s::timestamptz, '-infinity'))
+          and c.said_at <= (select coalesce(%(before)s::timestamptz, 'infinity'))
+          and (c.said_at, c.ref) < ((select coalesce(%(beyond_at)s::timestamptz, 'infinity')), (select coalesce(%(beyond_ref)s::bigint, 0)))
           and (%(metadata)s::jsonb = '{}' or hitherto.has_metadata(c.metadata, %(metadata)s::jsonb))
-        order by c.updated_at desc, c.ref desc
+        order by c.said_at desc, c.ref desc
         limit %(limit)s::bigint + 1
     ) c
     left join lateral ({summary}) s on true
@@ -48,11 +49,11 @@ from (
         select * from hitherto.conversation c
         where c.tenant = %(tenant)s and (%(user)s::text is null or c.user_id = %(user)s)
           and (%(agent)s::text is null or c.agent = %(agent)s)
-          and c.updated_at >= coalesce(%(after)s::timestamptz, '-infinity')
-          and c.updated_at <= coalesce(%(before)s::timestamptz, 'infinity')
-          and (c.updated_at, c.ref) < (coalesce(%(beyond_at)s::timestamptz, 'infinity'), coalesce(%(beyond_ref)s::bigint, 0))
+          and c.said_at >= coalesce(%(after)s::timestamptz, '-infinity')
+          and c.said_at <= coalesce(%(before)s::timestamptz, 'infinity')
+          and (c.said_at, c.ref) < (coalesce(%(beyond_at)s::timestamptz, 'infinity'), coalesce(%(beyond_ref)s::bigint, 0))
           and (%(metadata)s::jsonb = '{}' or hitherto.has_metadata(c.metadata, %(metadata)s::jsonb))
-        order by c.updated_at desc, c.ref desc
+        order by c.said_at desc, c.ref desc
         limit %(limit)s::bigint + 1
     ) c
     left join lateral ({summary}) s on true
@@ -62,7 +63,8 @@ from (
 -- name: info
 -- One conversation.
 select c.user_id, c.agent, c.id, c.title, case when c.title is null then ({opening}) end,
-       c.metadata::text, c.next_seq, c.tokens, c.rev, c.created_at, c.updated_at, c.ref, coalesce(s.summary, ''),
+       c.metadata::text, c.dialogue - c.view_dialogue, c.tokens - c.view_tokens, c.rev, c.created_at, c.updated_at, c.said_at,
+       c.ref, coalesce(s.summary, ''),
        coalesce(s.summarized_count, 0)
 from hitherto.conversation c
 left join lateral ({summary}) s on true

@@ -50,6 +50,7 @@ create table hitherto.conversation (
     next_expiry   timestamptz,
     created_at    timestamptz not null default clock_timestamp(),
     updated_at    timestamptz not null default clock_timestamp(),
+    said_at       timestamptz not null default clock_timestamp(),
     primary key (tenant, ref)
 );
 comment on table hitherto.conversation is 'One ordered log inside a scope, with its running sums.';
@@ -61,10 +62,11 @@ comment on column hitherto.conversation.extracted is 'Ranges of messages from wh
 comment on column hitherto.conversation.facts_due_at is 'When it rests, and what is left of it is read for facts.';
 comment on column hitherto.conversation.messages_rev is
     'The revision at which messages last came, went or were hidden: not moved by what is derived from them.';
+comment on column hitherto.conversation.said_at is 'When the newest message that is shown was said; without one, when it was made.';
 comment on column hitherto.conversation.switched_rev is 'The revision at which messages last came back.';
 comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested and read, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';
-create index conversation_recent on hitherto.conversation (tenant, user_id, agent, updated_at desc, ref desc);
+create index conversation_recent on hitherto.conversation (tenant, user_id, agent, said_at desc, ref desc);
 create unique index conversation_by_name on hitherto.conversation (tenant, user_id, agent, id);
 create index conversation_expiring on hitherto.conversation (next_expiry) where next_expiry is not null;
 create index conversation_digested on hitherto.conversation (tenant, user_id, agent, digested_at desc)
