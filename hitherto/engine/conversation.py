@@ -624,9 +624,9 @@ class Conversation:
         What is not given stays as it is; with `policy=""` the conversation has none, and its agent's applies.
 
         With `create`, a conversation that does not exist yet is created; without, it is NotFound, for its name may be
-        mistyped. What is stored here also replaces what this object was created with. If "latest" is switched on for a conversation that began without it, the newest
-        digest of the scope's other conversations is chosen now. Raises InvalidPolicy, and InvalidInput for an unusable
-        title, metadata, `recall`, `cross_session` or `ttl`.
+        mistyped. What is stored here also replaces what this object was created with. If "latest" is switched on for a
+        conversation that began without it, the newest digest of the scope's other conversations is chosen now. Raises
+        InvalidPolicy, and InvalidInput for an unusable title, metadata, `recall`, `cross_session` or `ttl`.
         """
         goes = policy == ""
         chosen_policy = None if goes else self._services.usable(policy)

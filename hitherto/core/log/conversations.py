@@ -73,8 +73,9 @@ class ConversationInfo:
     shown; "" where there is none. `messages` are the user messages and final answers that are shown, `tokens` those of
     all messages that are shown. `summary` is what stands for its older part now, "" where nothing does, and
     `summarized_count` how many user and final assistant messages that covers. The newest message that is shown was said
-    at `said_at`; without one, that is when the conversation was made. It was changed last at `updated_at`: by an append,
-    `pop`, `rewind`, `switch`, `replace`, `clear`, `finish` or `configure`. `ref` is the store's number for it."""
+    at `said_at`; without one, that is when the conversation was made. It was changed last at `updated_at`: by an
+    append, `pop`, `rewind`, `switch`, `replace`, `clear`, `finish` or `configure`. `ref` is the store's number for
+    it."""
 
     scope: Scope
     conversation: str

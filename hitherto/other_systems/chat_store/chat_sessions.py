@@ -40,8 +40,8 @@ class ChatSession(_CamelCase):
 
 
 class ChatSessions(_CamelCase):
-    """A page of sessions, the one in which something was said last first. `next` is the `cursor` of the next page, null at the
-    end."""
+    """A page of sessions, the one in which something was said last first. `next` is the `cursor` of the next page, null
+    at the end."""
 
     sessions: list[ChatSession]
     next: str | None
