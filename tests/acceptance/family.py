@@ -110,7 +110,7 @@ async def redigested(memory: Memory, name: str, text: str, *, policy: hitherto.P
     for _ in range(2):
         await chat.pop()
     if policy is not None:
-        await chat.configure(policy=policy)
+        await chat.configure(policy=policy, create=True)
     await chat.append(assistant("No."), user("And?"), assistant("Yes."), user("Go on."))
     await memory.wait_for_digests()
     assert [(row.start, row.status.value) for row in await chat.digests()] == [(0, "superseded"), (0, "completed")]

@@ -168,8 +168,8 @@ async def test_each_message_is_read_once_whatever_it_is_read_for(store: Store) -
         await chat.append(user("I live in Porto."), assistant("Oh."))
         await chat.finish()
         await memory.wait_for_digests()
-        await chat.configure(policy=chunks(threshold=2, batch=2, context=2))
-        await chat.configure(policy=balanced())
+        await chat.configure(policy=chunks(threshold=2, batch=2, context=2), create=True)
+        await chat.configure(policy=balanced(), create=True)
         await chat.append(*(user("I collect stamps. " + "word " * 1_500), assistant("Fine.")))
         await memory.wait_for_digests()
         await chat.finish()
@@ -250,7 +250,9 @@ async def test_whoever_cannot_read_its_policy_leaves_it_to_others(
         await until(lambda: known(memory))
         assert await known(memory) == ["I row."]
         assert await store.unread() == [(SCOPE, "first")]
-        await memory.conversation("first", scope=SCOPE).configure(policy=balanced())  # as where it can be read
+        await memory.conversation("first", scope=SCOPE).configure(
+            policy=balanced(), create=True
+        )  # as where it can be read
 
         async def all_known() -> bool:
             return len(await known(memory)) == 4

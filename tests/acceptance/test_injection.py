@@ -94,10 +94,10 @@ async def test_request_conversation_agent_and_setting(store: Store) -> None:
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, cross_session=CrossSession(latest=True))
         assert await shown()
         assert not await shown(())
-        await tuesday.configure(cross_session=CrossSession(latest=False))
+        await tuesday.configure(cross_session=CrossSession(latest=False), create=True)
         assert not await shown()
         assert await shown(["triggers", "latest"])
-        await tuesday.configure(cross_session="latest")
+        await tuesday.configure(cross_session="latest", create=True)
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, cross_session=())
         assert await shown()
 
@@ -117,10 +117,10 @@ async def test_each_way_is_decided_by_itself(store: Store) -> None:
         assert await ways() == (True, True)
         assert await ways(CrossSession(latest=False)) == (False, True)
         assert await ways("latest") == (True, False)
-        await tuesday.configure(cross_session=CrossSession(always=False))
+        await tuesday.configure(cross_session=CrossSession(always=False), create=True)
         assert await ways() == (True, False)
         assert await ways(CrossSession(always=True)) == (True, True)
-        await tuesday.configure(cross_session=CrossSession(latest=False))
+        await tuesday.configure(cross_session=CrossSession(latest=False), create=True)
         assert await ways() == (False, False)
 
 
@@ -131,7 +131,7 @@ async def test_anything_else_is_refused(store: Store, given: Any) -> None:
         with pytest.raises(InvalidInput, match="'latest', 'triggers', 'always'"):
             await chat.context(user("x"), cross_session=given)
         with pytest.raises(InvalidInput, match="'latest', 'triggers', 'always'"):
-            await chat.configure(cross_session=given)
+            await chat.configure(cross_session=given, create=True)
 
 
 async def test_its_own_cap_and_age(store: Store) -> None:

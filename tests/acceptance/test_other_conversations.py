@@ -89,9 +89,9 @@ async def test_where_from_is_said_in_one_place_or_another(store: Store) -> None:
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, recall=True)
         assert shows(await asked(memory))
         chat = memory.conversation("friday", scope=SCOPE)
-        await chat.configure(recall="off")
+        await chat.configure(recall="off", create=True)
         assert not shows(await asked(memory))
-        await chat.configure(cross_session=())
+        await chat.configure(cross_session=(), create=True)
         assert not shows(await asked(memory)), "what is not given stays as it is"
         assert shows(await asked(memory, recall="scope"))
         assert not shows(await asked(memory, recall="own"))
@@ -101,7 +101,7 @@ async def test_where_from_is_said_in_one_place_or_another(store: Store) -> None:
         with pytest.raises(InvalidInput, match=r'recall is 0; give a number of hits .* or "off" \(False\) for none'):
             await asked(memory, recall=0)
         with pytest.raises(InvalidInput, match="recall is 'everywhere'"):
-            await chat.configure(recall="everywhere")  # pyright: ignore[reportArgumentType]
+            await chat.configure(recall="everywhere", create=True)  # pyright: ignore[reportArgumentType]
 
 
 async def test_what_has_nothing_to_do_with_it_takes_next_to_no_room(memory: Memory) -> None:
@@ -151,12 +151,12 @@ async def test_a_heading_names_the_conversation_and_the_day(store: Store) -> Non
     """By the title that it was given; a rebuilt context has it as it was."""
     async with opened(store) as memory:
         monday, chat = (memory.conversation(name, scope=SCOPE) for name in ("monday", "friday"))
-        await monday.configure(title="Baking\n# days")
+        await monday.configure(title="Baking\n# days", create=True)
         context = await asked(memory)
         (said,) = await monday.messages(limit=1)
         heading = f'{said.said_at.date()}, conversation "Baking\\n# days":'
         assert shows(context, heading)
-        await monday.configure(title="Bread")
+        await monday.configure(title="Bread", create=True)
         assert (await chat.rebuild(context.manifest)).messages == context.messages
 
 

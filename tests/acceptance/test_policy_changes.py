@@ -86,10 +86,10 @@ async def test_trim_then_summarize(opened: Opened) -> None:
     """What was trimmed was not digested: the summary gets it."""
     model = Scripted(then=says_each)
     async with opened(model) as (memory, chat):
-        await chat.configure(policy=TRIM)
+        await chat.configure(policy=TRIM, create=True)
         await rounds(memory, chat, range(1, 7))
         assert ranges(await chat.digests()) == [(0, 3), (4, 7)]
-        await chat.configure(policy=SUMMARIZE)
+        await chat.configure(policy=SUMMARIZE, create=True)
         assert bodies(await check_whole(chat, 7)) == [*said(1, 6), "question 7"]
         await rounds(memory, chat, [7])
         last = (await chat.digests())[-1]
@@ -97,7 +97,7 @@ async def test_trim_then_summarize(opened: Opened) -> None:
         assert bodies(await check_whole(chat, 8)) == [SHADOW, each(0, 9), *said(6, 7), "question 8"]
 
         # And back: the trims made before count where they fit, behind the summary.
-        await chat.configure(policy=TRIM)
+        await chat.configure(policy=TRIM, create=True)
         context = await check_whole(chat, 8)
         assert fates(context)[0] == (0, 9, Fate.DIGESTED, Reason.SUMMARIZED)
         await rounds(memory, chat, range(8, 10))
@@ -110,10 +110,10 @@ async def test_chunks_then_rolling(opened: Opened) -> None:
     """The synopsis begins with what the chunks say, and is shown only what has no chunk."""
     model = Scripted(then=says_each)
     async with opened(model) as (memory, chat):
-        await chat.configure(policy=CHUNKS)
+        await chat.configure(policy=CHUNKS, create=True)
         await rounds(memory, chat, range(1, 7))
         assert ranges(await chat.digests()) == [(0, 3), (4, 7)]
-        await chat.configure(policy=ROLLING)
+        await chat.configure(policy=ROLLING, create=True)
         assert bodies(await check_whole(chat, 7)) == [*said(1, 6), "question 7"]
         await rounds(memory, chat, [7])
         last = (await chat.digests())[-1]
@@ -122,11 +122,11 @@ async def test_chunks_then_rolling(opened: Opened) -> None:
         assert bodies(await check_whole(chat, 8)) == [summary_of(0, 11), *said(7, 7), "question 8"]
 
         # And back: chunks go on behind the synopsis.
-        await chat.configure(policy=CHUNKS)
+        await chat.configure(policy=CHUNKS, create=True)
         await rounds(memory, chat, range(8, 12))
         assert ranges(await chat.digests())[3:] == [(12, 15)]
         await check_whole(chat, 12)
-        await chat.configure(policy=ROLLING)
+        await chat.configure(policy=ROLLING, create=True)
         await rounds(memory, chat, range(12, 15))
         await check_whole(chat, 15)
     shown = new_to(model)
@@ -136,12 +136,12 @@ async def test_chunks_then_rolling(opened: Opened) -> None:
 async def test_summarize_then_compact(opened: Opened) -> None:
     model = Scripted(then=says_each)
     async with opened(model) as (memory, chat):
-        await chat.configure(policy=SUMMARIZE)
+        await chat.configure(policy=SUMMARIZE, create=True)
         for number in range(1, 6):
             await chat.append(*looked_up(number))
             await memory.wait_for_digests()
         assert ranges(await chat.digests()) == [(0, 7)]
-        await chat.configure(policy=REDACT)
+        await chat.configure(policy=REDACT, create=True)
         context = await check_whole(chat, 6)
         assert context.messages[:2] == [
             {"role": "user", "content": SHADOW},
@@ -155,7 +155,7 @@ async def test_summarize_then_compact(opened: Opened) -> None:
         context = await check_whole(chat, 8)
         assert [item["content"] for item in context.messages if item["role"] == "tool"][:3] == ["⟦removed: search⟧"] * 3
 
-        await chat.configure(policy=SUMMARIZE)
+        await chat.configure(policy=SUMMARIZE, create=True)
         context = await check_whole(chat, 8)
         assert "removed" not in str(context.messages), "a policy that redacts nothing shows them again"
         await chat.append(*looked_up(8))
@@ -170,11 +170,11 @@ async def test_a_digest_in_progress_while_the_policy_changes(opened: Opened) -> 
     gate = Gate(says_each)
     model = Scripted([gate], then=says_each)
     async with opened(model) as (memory, chat):
-        await chat.configure(policy=SUMMARIZE)
+        await chat.configure(policy=SUMMARIZE, create=True)
         for number in range(1, 5):
             await round_(chat, number)
         await gate.reached()
-        await chat.configure(policy=ROLLING)
+        await chat.configure(policy=ROLLING, create=True)
         for number in range(5, 8):
             await round_(chat, number)
         assert [row.status for row in await chat.digests()] == [Status.PROCESSING]
@@ -197,12 +197,12 @@ async def test_a_digest_in_progress_while_another_kind_comes_to_count(
     gate = Gate(says_each)
     model = Scripted([gate], then=says_each)
     async with opened(model) as (memory, chat):
-        await chat.configure(policy=first)
+        await chat.configure(policy=first, create=True)
         for number in range(1, 5):
             await round_(chat, number)
         await gate.reached()
         assert [(row.start, row.end, row.status) for row in await chat.digests()] == [(0, end, Status.PROCESSING)]
-        await chat.configure(policy=then)
+        await chat.configure(policy=then, create=True)
         await round_(chat, 5)
         gate.open()
         await memory.wait_for_digests()
@@ -226,7 +226,7 @@ async def test_every_change_there_and_back(store: Store, first: Policy, second: 
     async with opener(store)(model) as (memory, chat):
         number = 0
         for policy in (first, second, first, second):
-            await chat.configure(policy=policy)
+            await chat.configure(policy=policy, create=True)
             for _ in range(6):
                 number += 1
                 await chat.append(asks(number), answers(number))
@@ -248,7 +248,7 @@ async def test_a_past_context_is_rebuilt_after_the_change(opened: Opened) -> Non
     async with opened(Scripted(then=says_each)) as (memory, chat):
         made: list[hitherto.Context] = []
         for at, policy in enumerate((CHUNKS, ROLLING, TRIM, REDACT, SLIDING, none(), SUMMARIZE)):
-            await chat.configure(policy=policy)
+            await chat.configure(policy=policy, create=True)
             for number in range(5 * at + 1, 5 * at + 6):
                 await rounds(memory, chat, [number])
                 made.append(await chat.context(asks(number + 1), budget=PLENTY))
@@ -264,7 +264,7 @@ async def test_one_redaction_after_another_counts_what_both_freed(opened: Opened
     then = Policy("calls too", (Stage(Turns(3), LastTurns(1), Redact(calls=True)),))
     async with opened(Scripted()) as (_, chat):
         for policy, numbers in ((first, range(3)), (then, range(3, 6))):
-            await chat.configure(policy=policy)
+            await chat.configure(policy=policy, create=True)
             for number in numbers:
                 call = Call(id=f"c{number}", name="look")
                 result = tool_result(call.id, "much that it gave back " * 20)

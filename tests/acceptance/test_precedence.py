@@ -40,7 +40,7 @@ async def test_the_stronger_one_counts(store: Store) -> None:
         assert (context.manifest.policy, context.manifest.policy_from) == (TRIM.to_json(), "agent")
         assert await chat.policy() == TRIM
 
-        await chat.configure(policy=ROLLING)
+        await chat.configure(policy=ROLLING, create=True)
         context = await chat.context(asks(2))
         assert (context.manifest.policy, context.manifest.policy_from) == (ROLLING.to_json(), "conversation")
         assert await chat.policy() == ROLLING
@@ -57,12 +57,12 @@ async def test_what_is_not_given_stays_as_it_is(store: Store) -> None:
         chat = memory.conversation("c", scope=SCOPE)
         assert await chat.policy() == TRIM
         as_json: Any = ROLLING.to_json()
-        await chat.configure(policy=as_json, cross_session=CrossSession(latest=True))
+        await chat.configure(policy=as_json, cross_session=CrossSession(latest=True), create=True)
         assert await chat.policy() == ROLLING
         head = await chat.head()
         assert head is not None
         assert head.cross_session == CrossSession(latest=True)
-        await chat.configure(cross_session=CrossSession(latest=False))
+        await chat.configure(cross_session=CrossSession(latest=False), create=True)
         head = await chat.head()
         assert head is not None
         assert (head.cross_session, head.policy) == (CrossSession(latest=False), policy_json(ROLLING))
@@ -74,12 +74,12 @@ async def test_switches_are_stored_too(store: Store) -> None:
         chat = memory.conversation("c", scope=SCOPE)
         assert (await chat.policy()).name == "summarize"
         trimming = {"max_turns": 4, "keep_last_n_turns": 2}
-        await chat.configure(**strategy({"memoryTrimming": trimming, "memoryInjection": True}))
+        await chat.configure(**strategy({"memoryTrimming": trimming, "memoryInjection": True}), create=True)
         assert await chat.policy() == TRIM
         head = await chat.head()
         assert head is not None
         assert head.cross_session == CrossSession(latest=True)
-        await chat.configure(**strategy({"memoryInjection": False}))
+        await chat.configure(**strategy({"memoryInjection": False}), create=True)
         assert await chat.policy() == TRIM
 
 
@@ -90,7 +90,7 @@ async def test_a_policy_that_goes(store: Store) -> None:
         chat = memory.conversation("c", scope=SCOPE, policy=SUMMARIZE)
         await round_(chat, 1)
         assert await chat.policy() == SUMMARIZE
-        await chat.configure(policy="")
+        await chat.configure(policy="", create=True)
         assert await chat.policy() == TRIM
         assert await memory.conversation("c", scope=SCOPE).policy() == TRIM
         await memory.configure_agent(**AGENT, policy="")
@@ -156,7 +156,7 @@ async def test_configuring_counts_for_the_object_that_configured(store: Store) -
     async with memory_on(store) as memory:
         chat = memory.conversation("c", scope=SCOPE, policy=TRIM)
         await round_(chat, 1)
-        await chat.configure(policy=ROLLING)
+        await chat.configure(policy=ROLLING, create=True)
         assert await chat.policy() == ROLLING
         await round_(chat, 2)
         assert await chat.policy() == ROLLING
@@ -169,7 +169,7 @@ async def test_the_policy_of_a_context_is_the_one_it_is_rebuilt_with(store: Stor
         await rounds(memory, chat, range(1, 7), policy=SUMMARIZE)
         context = await chat.context(asks(7), policy=SUMMARIZE, budget=PLENTY)
         assert each(0, 7) in bodies(context)
-        await chat.configure(policy=TRIM)
+        await chat.configure(policy=TRIM, create=True)
         again = await chat.rebuild(context.manifest)
         assert again.request == context.request
         assert again.manifest == context.manifest
@@ -179,7 +179,7 @@ async def test_the_policy_of_a_context_is_the_one_it_is_rebuilt_with(store: Stor
 async def test_an_unusable_policy_is_refused_wherever_it_is_given(store: Store, policy: Any) -> None:
     ways: list[Callable[[Memory], Any]] = [
         lambda memory: memory.configure_agent(**AGENT, policy=policy),
-        lambda memory: memory.conversation("c", scope=SCOPE).configure(policy=policy),
+        lambda memory: memory.conversation("c", scope=SCOPE).configure(policy=policy, create=True),
         lambda memory: memory.conversation("c", scope=SCOPE).append(asks(1), policy=policy),
         lambda memory: memory.conversation("c", scope=SCOPE).context(asks(1), policy=policy),
         lambda memory: memory.conversation("c", scope=SCOPE).items(policy=policy),

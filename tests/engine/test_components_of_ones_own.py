@@ -197,7 +197,7 @@ async def test_a_part_that_this_process_does_not_know(store: Store, forgotten: C
         for policy in ("none", "trim"):
             context = await chat.context(budget=PLENTY, policy=policy)
             assert context.messages[-1] == {"role": "assistant", "content": "answer 8"}
-        await chat.configure(policy="trim")
+        await chat.configure(policy="trim", create=True)
         await round_(chat, 9)
         assert await chat.clear() == 18
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="none")
@@ -213,7 +213,7 @@ async def test_hostile_text_in_a_policy_is_stored_as_given(store: Store, templat
     stage = Stage(Turns(3), LastTurns(1), Summarize(), SystemMessage(template))
     policy = Policy(name, (stage, Stage(Turns(9), LastTurns(2), Redact(never=(name,)))))
     async with opener(store)(Scripted(then=says_each)) as (memory, chat):
-        await chat.configure(policy=policy)
+        await chat.configure(policy=policy, create=True)
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy=policy)
         await rounds(memory, chat, range(1, 5))
         assert await memory.conversation("conv_123", scope=SCOPE).policy() == policy

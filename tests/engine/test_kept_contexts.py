@@ -163,7 +163,7 @@ async def test_what_took_from_another_conversation_goes_with_it(store: Store, ta
             case "deleted":
                 await beside.delete()
             case _:
-                await beside.configure(subject="boat")
+                await beside.configure(subject="boat", create=True)
                 await memory.erase_subject(SCOPE.tenant, "boat")
         assert await new.contexts() == []
 

@@ -71,20 +71,20 @@ async def test_what_is_set_is_listed(memory: Memory) -> None:
     await chat.append(user("Where is the key?\nI lost it."), assistant("Behind the kayak."))
     (before,) = (await memory.conversations(SCOPE)).conversations
     assert (before.title, before.metadata, before.messages) == ("Where is the key? I lost it.", {}, 2)
-    await chat.configure(title="  The key 🔑 ", metadata={"ticket": 7, "tags": ["vip"]})
+    await chat.configure(title="  The key 🔑 ", metadata={"ticket": 7, "tags": ["vip"]}, create=True)
     (after,) = (await memory.conversations(SCOPE, metadata={"tags": "vip"})).conversations
     assert (after.title, after.metadata) == ("The key 🔑", {"ticket": 7, "tags": ["vip"]})
     assert (after.created_at, after.rev) == (before.created_at, before.rev)
     assert await names(memory, metadata={"ticket": "7"}) == []
-    await chat.configure(title="", metadata={})
+    await chat.configure(title="", metadata={}, create=True)
     (again,) = (await memory.conversations(SCOPE)).conversations
     assert (again.title, again.metadata) == (before.title, {})
-    assert await names(memory, after=again.updated_at) == await names(memory, before=again.updated_at) == ["c"]
+    assert await names(memory, after=again.said_at) == await names(memory, before=again.said_at) == ["c"]
 
 
 async def test_one_that_was_only_given_a_title_is_there_and_can_be_deleted(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
-    await chat.configure(title="To be")
+    await chat.configure(title="To be", create=True)
     (found,) = (await memory.conversations(SCOPE)).conversations
     assert (found.title, found.messages) == ("To be", 0)
     assert await chat.delete() == 0
@@ -156,5 +156,5 @@ async def test_scopes_that_cannot_be_asked_for(memory: Memory, asked: dict[str, 
 )
 async def test_what_cannot_be_set(memory: Memory, given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        await memory.conversation("c", scope=SCOPE).configure(**given)
+        await memory.conversation("c", scope=SCOPE).configure(**given, create=True)
     assert await names(memory) == []

@@ -99,13 +99,13 @@ async def test_it_leaves_nothing_to_others(store: Store, policy: str, indexed: b
             await memory.wait_for_index()
         new = memory.conversation("new", scope=SCOPE)
         assert await showing(memory, new) == everywhere
-        await old.configure(remember=False)
+        await old.configure(remember=False, create=True)
         assert await showing(memory, new) == set()
         await tell(memory, "another", policy, remember=False)
         assert await showing(memory, new) == set()
         assert SECRET in repr((await memory.recall(SECRET, scope=SCOPE, conversation="old")).hits)
         assert {one.conversation for one in (await memory.conversations(SCOPE)).conversations} == {"old", "another"}
-        await old.configure(remember=True)
+        await old.configure(remember=True, create=True)
         assert await showing(memory, new) == everywhere
 
 
@@ -172,7 +172,7 @@ async def test_it_is_not_read_for_facts(store: Store) -> None:
             await chat.append(user(f"I sail to {SECRET}. " + "word " * 2_000), assistant("I see."))
             if name == "public":
                 await gate.reached()
-                await chat.configure(remember=False)
+                await chat.configure(remember=False, create=True)
                 gate.open()
             await memory.wait_for_digests()
             await chat.append(user("And back."), assistant("I see."))
@@ -183,7 +183,7 @@ async def test_it_is_not_read_for_facts(store: Store) -> None:
         assert len(model.calls) == 1
         assert await memory.facts(SCOPE).list() == []
         public = memory.conversation("public", scope=SCOPE)
-        await public.configure(remember=True)
+        await public.configure(remember=True, create=True)
         await public.append(user("I dive."), assistant("word " * 2_000))
         await memory.wait_for_digests()
         assert [(one.start, one.status) for one in await public.digests()] == [(0, "completed"), (2, "completed")]
@@ -206,9 +206,9 @@ async def test_it_is_said_by_true_and_false_alone(store: Store) -> None:
             memory.conversation("c", scope=SCOPE, remember="no")  # pyright: ignore[reportArgumentType]
         chat = memory.conversation("c", scope=SCOPE, remember=False)
         with pytest.raises(InvalidInput, match="remember is 0"):
-            await chat.configure(remember=0)  # pyright: ignore[reportArgumentType]
+            await chat.configure(remember=0, create=True)  # pyright: ignore[reportArgumentType]
         await chat.append(user("Hello."))
-        await chat.configure(remember=True)
+        await chat.configure(remember=True, create=True)
         await chat.append(user("Hello again."))
         head = await chat.head()
         assert head is not None

@@ -103,7 +103,7 @@ class Talks:
                     self.said[name] += [Word(asked, done.start, self.step), Word(answered, done.end, self.step)]
                     self.moments[name] = self.moments.get(name, (done.rev, self.step))
             case ("remember", str(name), bool(remember)):
-                await self.chat(name).configure(remember=remember)
+                await self.chat(name).configure(remember=remember, create=True)
                 self.private = self.private - {name} if remember else self.private | {name}
             case ("erase", str(name), set(places)):
                 log = await self.chat(name).messages()
@@ -139,7 +139,7 @@ class Talks:
                             self.said[theirs] = [one for one in said if one.word != word]
                         assert {table for table, text in (await tables(self.url)).items() if word in text} == set()
             case ("digest", str(name)):
-                await self.chat(name).configure(policy=DIGESTED)
+                await self.chat(name).configure(policy=DIGESTED, create=True)
                 await self.memory.wait_for_digests()
             case _:
                 await self.memory.wait_for_index()

@@ -74,7 +74,7 @@ async def test_what_has_ended_takes_nothing(memory: Memory) -> None:
 
 async def test_what_expires_takes_along_what_runs_quote(memory: Memory, store: Store) -> None:
     runs, chat = memory.runs(SCOPE), memory.conversation("c", scope=SCOPE)
-    await chat.configure(ttl=timedelta(days=1))
+    await chat.configure(ttl=timedelta(days=1), create=True)
     run = await runs.begin("c")
     await chat.append(user("Is it sunny?"))
     await runs.add(run.id, {"kind": "tool_result", "payload": "sunny"}, {"kind": "model_call", "payload": {"n": 1}})

@@ -179,7 +179,7 @@ class World:
         self.taken.clear()
 
     async def configure(self, policy: Policy) -> None:
-        await self.chat.configure(policy=policy)
+        await self.chat.configure(policy=policy, create=True)
         self.policy = policy
 
     async def pop(self) -> None:

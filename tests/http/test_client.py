@@ -116,7 +116,7 @@ class TestOddNamesAndValues:
             head = await chat.head()
             assert head is not None
             assert head.private is not remember
-            await chat.configure(remember=not remember)
+            await chat.configure(remember=not remember, create=True)
             assert bool((await chat.context(user("Which boat is green?"))).manifest.recalled) is not remember
         with pytest.raises(InvalidInput, match="remember is 1"):
             client.conversation("c", scope=SCOPE, remember=cast(Any, 1))
@@ -137,7 +137,7 @@ class TestOddNamesAndValues:
         assert await chat.messages() == await there.messages()
         tools = [{"type": "function", "function": {"name": "f", "parameters": odd}}]
         assert await chat.context("x", tools=tools) == await there.context("x", tools=tools)
-        await chat.configure(metadata=odd, title="é/ü")
+        await chat.configure(metadata=odd, title="é/ü", create=True)
         assert await chat.info() == await there.info()
         run = await client.runs(SCOPE).begin("c")
         await client.runs(SCOPE).add(run.id, {"kind": "tool_call", "payload": odd, "name": "é"})

@@ -163,7 +163,7 @@ async def test_whoever_reads_on_gets_all(memory: Memory, size: int, monkeypatch:
         metadata = {"number": number, "more": "x" * 300 * number}
         chat = memory.conversation(f"c{number}", scope=SCOPE)
         await chat.append(user(f"{number}"))
-        await chat.configure(metadata=metadata)
+        await chat.configure(metadata=metadata, create=True)
         await memory.documents(SCOPE).add(f"document {number}", metadata=metadata)
         await memory.conversation("kept", scope=SCOPE).context(f"{number}", instructions="y" * 500 * number)
     async with over_http(memory) as remote:

@@ -23,7 +23,7 @@ async def test_precedence(agents: Agents) -> None:
     await agents.memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, policy="rolling")
     assert (await agents("2", said("a"))).run.strategy == "rolling"
     assert (await agents("3", said("a"), spec=spec)).run.strategy == "trim"
-    await chat.configure(policy="summarize")
+    await chat.configure(policy="summarize", create=True)
     assert (await agents("4", said("a"), spec=spec)).run.strategy == "summarize"
     assert (await agents("5", said("a"), spec=spec, policy="redact:trigger_turns=2,keep=1")).run.strategy == "redact"
     assert (await agents("6", said("a"), spec=spec)).run.strategy == "summarize", "a request's policy is its own"

@@ -142,7 +142,7 @@ async def test_chunks_end_before_their_end(select: Views, database: str) -> None
     async with hitherto.open(database, model=Scripted(then=quotes), **ONE_TRY) as memory:
         await create_views(database)
         chat = memory.conversation("c", scope=SCOPE, policy=chunks())
-        await chat.configure(subject="mum")
+        await chat.configure(subject="mum", create=True)
         await rounds(memory, chat, range(1, 17))
         (chunk,) = await select("select * from conversation_chunks")
         assert (chunk["message_range_start"], chunk["message_range_end"]) == (0, 20)
@@ -155,7 +155,7 @@ async def test_what_a_conversation_says_of_its_strategy(select: Views, memory: M
     await memory.conversation("plain", scope=SCOPE).append(user("Hello."))
     chat = memory.conversation("own", scope=SCOPE, policy=trim())
     await chat.append(user("Hello."))
-    await chat.configure(cross_session="latest")
+    await chat.configure(cross_session="latest", create=True)
     rows = await select(
         "select conversation_id, memory_strategy, memory_injection from agent_conversations order by id"
     )

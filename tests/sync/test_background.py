@@ -277,7 +277,7 @@ def test_a_conversation_goes_by_what_is_stored_after_its_first_append() -> None:
     with hitherto.open_sync("memory:") as memory:
         chat = memory.conversation("c", scope=SCOPE, policy="none")
         chat.append(user("Hello."))
-        memory.conversation("c", scope=SCOPE).configure(policy="rolling")
+        memory.conversation("c", scope=SCOPE).configure(policy="rolling", create=True)
         assert chat.policy().name == "rolling"
         assert (chat.id, chat.scope, repr(chat)) == ("c", SCOPE, f"<Conversation 'c' of {SCOPE}>")
 

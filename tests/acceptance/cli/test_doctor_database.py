@@ -187,7 +187,7 @@ async def test_long_conversations_that_nobody_digests(database: str) -> None:
         for name, policy in (("long", None), ("trimmed", "trim"), ("short", None)):
             chat = memory.conversation(name, scope=scope)
             if policy is not None:
-                await chat.configure(policy=policy)
+                await chat.configure(policy=policy, create=True)
             count = 2 if name == "short" else 40
             await chat.append(*(user("word " * 500) for _ in range(count)))
     with Endpoint(STRUCTURED) as endpoint:

@@ -52,7 +52,7 @@ async def filled(url: str) -> None:
             chat = memory.conversation(name, scope=Scope(tenant=tenant, user=person, agent="cli"))
             await chat.append(user(f"[bold]Where[/] are the {name}? \x1b[31m"), assistant("There."))
         await memory.conversation("keys", scope=Scope(tenant="local", user="me", agent="cli")).configure(
-            metadata={"ticket": 7, "tag": "vip"}
+            metadata={"ticket": 7, "tag": "vip"}, create=True
         )
 
 

@@ -136,7 +136,7 @@ async def test_whoever_cannot_read_its_policy_leaves_it_to_others(store: Store) 
         with pytest.raises(InvalidPolicy, match="cannot be read here"):
             await resumed(memory._services, failed)
         assert await store.rested() == [failed]
-        await chat.configure(policy=PAIRS)  # as where it can be read
+        await chat.configure(policy=PAIRS, create=True)  # as where it can be read
         await resumed(memory._services, failed)
         await memory.wait_for_digests()
         assert [row.status for row in await chat.digests()] == [Status.FAILED, Status.COMPLETED]

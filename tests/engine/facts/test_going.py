@@ -175,7 +175,7 @@ class TestWhatTheyRestOn:
             chat = memory.conversation("c", scope=ANA, subject=ROSA)
             await chat.append(*two_turns(CELLO.text))
             await gate.reached()
-            await chat.configure(subject="legacy-8")
+            await chat.configure(subject="legacy-8", create=True)
             gate.open()
             await memory.wait_for_digests()
             assert await memory.facts(ANA, subject="legacy-8").list(state=None) == []

@@ -221,7 +221,7 @@ async def test_the_nearest_rule_counts(
             await memory.configure_tenant(tenant=SCOPE.tenant, ttl=tenant)
         await memory.configure_agent(tenant=SCOPE.tenant, agent=SCOPE.agent, ttl=agent, policy="none")
         chat = memory.conversation("c", scope=SCOPE)
-        await chat.configure(ttl=own, title="A title")
+        await chat.configure(ttl=own, title="A title", create=True)
         at = datetime.now(UTC) + 99 * DAY
         await chat.append(user("Hello."), assistant("Hello!").expiring(at))
         rule = next((one for one in (own, agent, tenant, setting) if one is not None), None)
@@ -232,11 +232,11 @@ async def test_the_nearest_rule_counts(
 async def test_it_counts_for_what_is_appended_from_then_on(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
     await chat.append(user("Kept."), key="before")
-    await chat.configure(ttl=7 * DAY)
+    await chat.configure(ttl=7 * DAY, create=True)
     await chat.append(user("For a week."))
-    await chat.configure(metadata={"a": 1}, policy="none")
+    await chat.configure(metadata={"a": 1}, policy="none", create=True)
     await chat.append(user("For a week too."))
-    await chat.configure(ttl=timedelta(0))
+    await chat.configure(ttl=timedelta(0), create=True)
     await chat.append(user("For ever."))
     replayed = await chat.append(user("Kept."), key="before")
     assert replayed.replayed
@@ -260,7 +260,7 @@ async def test_a_ttl_that_is_none(memory: Memory) -> None:
     for ttl in cases:
         chat = memory.conversation("c", scope=SCOPE)
         for refused in (
-            chat.configure(ttl=ttl),
+            chat.configure(ttl=ttl, create=True),
             memory.configure_agent(tenant="t", agent="a", ttl=ttl),
             memory.configure_tenant(tenant="t", ttl=ttl),
         ):

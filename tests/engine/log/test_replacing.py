@@ -196,7 +196,7 @@ async def test_native_compaction_and_pop(store: Store) -> None:
         memory,
         chat,
     ):
-        await chat.configure(policy="native:fraction=0.5,keep_messages=1")
+        await chat.configure(policy="native:fraction=0.5,keep_messages=1", create=True)
         number = 0
         while not await chat.digests():
             number += 1

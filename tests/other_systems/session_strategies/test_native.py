@@ -180,8 +180,8 @@ async def test_a_failing_endpoint_leaves_the_messages(opened: Native) -> None:
 
 REFUSED: list[Callable[[Memory], Any]] = [
     lambda memory: memory.conversation("c", scope=SCOPE, policy="native"),
-    lambda memory: memory.conversation("c", scope=SCOPE).configure(policy=native()),
-    lambda memory: memory.conversation("c", scope=SCOPE).configure(policy="native:fraction=0.7"),
+    lambda memory: memory.conversation("c", scope=SCOPE).configure(policy=native(), create=True),
+    lambda memory: memory.conversation("c", scope=SCOPE).configure(policy="native:fraction=0.7", create=True),
     lambda memory: memory.conversation("c", scope=SCOPE).append(asks(1), policy="native"),
     lambda memory: memory.conversation("c", scope=SCOPE).context(asks(1), policy="native"),
     lambda memory: memory.conversation("c", scope=SCOPE).items(policy="native"),

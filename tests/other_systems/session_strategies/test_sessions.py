@@ -173,7 +173,7 @@ async def test_numbers_that_make_no_sense_are_refused(memory: Memory, make: Any,
 
 
 async def test_a_session_without_a_policy_follows_the_conversations(memory: Memory) -> None:
-    await memory.conversation("trip", scope=SCOPE).configure(policy="trim:max_turns=3,keep_turns=1")
+    await memory.conversation("trip", scope=SCOPE).configure(policy="trim:max_turns=3,keep_turns=1", create=True)
     session = HithertoSession("trip", memory, scope=SCOPE)
     await dialogue(session, 3)
     assert questions(await session.get_items()) == ["Question 2"]
