@@ -273,8 +273,8 @@ class Search:
     def weighed(self, candidates: Sequence[Candidate], *, most: int, min_score: float) -> list[RankedCandidate]:
         """The second stage: the `most` best of the candidates and of the sources without an entry, the best first, all
         with a relevance of at least `min_score`. Messages around a candidate add to its score, and may be hits
-        themselves. A message that tells nothing, such as "Got it.", is none, unless it has a word of the question, or
-        the message before it asks something."""
+        themselves. A message that tells nothing, such as "Got it.", is none, unless it has a word of the question, was
+        said on a day that the question names, or the message before it asks something."""
         among = self.population
         waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
         every: list[Candidate] = [*candidates, *(among.candidate(number) for number in waiting)]
@@ -306,7 +306,7 @@ class Search:
         hits = (
             at
             for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= min_score].tolist())
-            if ranked.words[at] > 0 or self._tells(every[at].source, asked)
+            if ranked.words[at] > 0 or ranked.day[at] > 0 or self._tells(every[at].source, asked)
         )
         return [
             RankedCandidate(
