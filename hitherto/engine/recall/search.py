@@ -258,13 +258,13 @@ class RankedCandidate:
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Search:
     """One question after the first stage: `best` are the sources that go on to the second stage, each by the place of
-    its first passage, `keys` the entries among these. `of_assistant` is as in `QuestionTerms`."""
+    its first passage, `keys` the entries among these."""
 
     population: Population
     first: rank.FirstStage
     best: Numbers
     vector: Vector | None
-    of_assistant: bool
+    terms: QuestionTerms
 
     @property
     def keys(self) -> list[Key]:
@@ -273,8 +273,8 @@ class Search:
     def weighed(self, candidates: Sequence[Candidate], *, most: int, min_score: float) -> list[RankedCandidate]:
         """The second stage: the `most` best of the candidates and of the sources without an entry, the best first, all
         with a relevance of at least `min_score`. Messages around a candidate add to its score, and may be hits
-        themselves. A message that tells nothing, such as "Got it.", is none, unless it has a word of the question, was
-        said on a day that the question names, or the message before it asks something."""
+        themselves. A message that tells nothing, such as "Got it.", is none, unless it has a word of the question, the
+        message before it asks something, or the question names nothing but the day on which it was said."""
         among = self.population
         waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
         every: list[Candidate] = [*candidates, *(among.candidate(number) for number in waiting)]
@@ -303,10 +303,11 @@ class Search:
         )
         begins = [0, *accumulate([len(one.passages) for one in every])]
         asked = {(every[at].source.origin, every[at].source.place) for at in np.flatnonzero(message & asking).tolist()}
+        whole_day = not self.terms.beside_days
         hits = (
             at
             for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= min_score].tolist())
-            if ranked.words[at] > 0 or ranked.day[at] > 0 or self._tells(every[at].source, asked)
+            if ranked.words[at] > 0 or (whole_day and ranked.day[at] > 0) or self._tells(every[at].source, asked)
         )
         return [
             RankedCandidate(
@@ -330,7 +331,7 @@ class Search:
         """
         if source.kind is not EntryKind.MESSAGE or (source.origin, source.place - 1) in asked:
             return True
-        courteous = source.role == Role.ASSISTANT and source.author is None and not self.of_assistant
+        courteous = source.role == Role.ASSISTANT and source.author is None and not self.terms.of_assistant
         least = 2 if courteous and (source.origin, source.place) not in asked else 1
         return telling_words(source.text, most=least) == least
 
@@ -359,4 +360,4 @@ def search(among: Population, terms: QuestionTerms, vector: Vector | None, *, mo
         coded=among.coded,
         vector=vector,
     )
-    return Search(population=among, first=first, best=first.best(most), vector=vector, of_assistant=terms.of_assistant)
+    return Search(population=among, first=first, best=first.best(most), vector=vector, terms=terms)

@@ -105,7 +105,7 @@ class TestWhatIsFound:
             ),
         )
         await memory.wait_for_index()
-        asked = "What about the dog of the house?"
+        asked = "What about the dog of the house today?"
         told = {"My dog is with me.", "And its name?", "Rufus.", "Any other pets?", "No.", "Rosa."}
         assert {*await found(memory, asked, limit=20)} == told, (
             "an answer is more than courtesy, and so is a user's word"
