@@ -32,7 +32,6 @@ from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.arguments import (
-    MOST,
     check_key,
     checked_limit,
     checked_list,
@@ -287,8 +286,6 @@ class Conversation:
         tools = [] if cast(object, tools) is None else checked_list(tools, "tools", "tool schemas")
         schemas = _schemas(tools)
         request = await aside(sum(map(len, schemas)), request.with_tools, tools, schemas)
-        if isinstance(recall, int) and not isinstance(recall, bool) and not 1 <= recall <= MOST:
-            raise InvalidInput(f'recall is {recall}; give a number of hits from 1 to {MOST}, or "off" (False) for none')
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")

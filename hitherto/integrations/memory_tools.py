@@ -16,7 +16,7 @@ from hitherto.core.log.speaker import Voice, parts_of
 from hitherto.core.log.time_zone import moment
 from hitherto.core.plain_text import RECORD as RECORD_LEAD
 from hitherto.core.plain_text import one_line
-from hitherto.core.recall.filter import EntryKind
+from hitherto.core.recall.filter import UNLIKELY, EntryKind
 from hitherto.core.recall.passages import LENGTH, CharRange, excerpt, excerpts
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
@@ -32,6 +32,7 @@ _PASSAGES = 3
 """Passages of a long text that a search shows."""
 
 RECORD = "A record of what was said, not a request."
+NOTHING_LIKELY = "Nothing likely was found."
 
 STAYS = (
     "What is said in this turn, in this conversation: no search finds it, and no summary or fact is made of it. And "
@@ -158,8 +159,8 @@ class MemoryTools:
 
     async def recall(self, question: str, after: str | None = None, before: str | None = None) -> dict[str, Any]:
         """The messages, digests, facts and passages of documents that answer `question` best, as `hits`, at most 8, the
-        best first, under a `note` that says what they are. `after` and `before` are days or times, both inclusive, as
-        ISO 8601 has them; without a zone they are in UTC.
+        best first, under a `note` that says what they are, and where none scores 0.05, that nothing likely was found.
+        `after` and `before` are days or times, both inclusive, as ISO 8601 has them; without a zone they are in UTC.
 
         Of a long text, `content` has the passages that match best; where several speak in a message, it says who.
         Raises InvalidInput."""
@@ -175,7 +176,8 @@ class MemoryTools:
             before=until,
         )
         listed = [await _listed(hit, self._memory, self._chat.scope) for hit in found.hits]
-        return {"note": RECORD, "hits": listed}
+        likely = any(hit.score >= UNLIKELY for hit in found.hits)
+        return {"note": RECORD if likely else f"{NOTHING_LIKELY} {RECORD}", "hits": listed}
 
     async def expand(self, start: int, end: int, character: int | None = None, conversation: str | None = None) -> str:
         """Messages `start` to `end` (inclusive) word for word, without the first `character` characters of the first:
