@@ -467,17 +467,18 @@ class Conversation:
     async def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        they are erased, as `erase` does it, with what has a word of these facts in the rest of their turns. Other facts
         that these messages say stay, without them.
 
         What else may mention it stays, and is named in the answer (`mentions`): what repeats it may be about somebody
         else. No fact is learned from it any more. With `mentions`, it is erased too, now or by another call for the
-        same fact.
+        same fact. A private conversation names, and erases of these, its own messages.
 
         The running turn, or where the log ends with an answer the next, stays in this conversation, as it may not be
         answered yet: from now on no search finds, and no digest and no fact is made of, what is said in it, or in
-        messages of the user beside it that get the same answer. An agent forgets at most 5 facts a turn, and 50 of one
-        user within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
+        messages of the user beside it that get the same answer. An agent calls this at most 5 times a turn, and 50
+        times within 24 hours for one user: InvalidFact beyond that. Raises NotFound for a fact that is not the user's
+        own, and without `mentions` for one that is deleted. One that was cut off is done by another call.
         """
         also = checked_switch(mentions, "mentions")
         return await forget(self._handle, self._recaller, fact, mentions=also)

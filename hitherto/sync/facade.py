@@ -541,7 +541,7 @@ class SyncConversation(SyncPart[Conversation]):
     def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        they are erased, as `erase` does it, with what has a word of these facts in the rest of their turns. Other facts
         that these messages say stay, without them. See `Conversation.forget`."""
         return self._run(lambda conversation: conversation.forget(fact, mentions=mentions))
 

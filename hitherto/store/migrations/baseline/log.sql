@@ -41,6 +41,7 @@ create table hitherto.conversation (
     extracted     json        not null default '[]',
     indexed_seq   bigint      not null default 0,
     facts_due_at  timestamptz,
+    facts_resume_at timestamptz,
     finish_seq    bigint      not null default 0,
     failures      integer     not null default 0,
     resume_at     timestamptz,
@@ -57,6 +58,7 @@ comment on column hitherto.conversation.ttl is 'How long new messages are kept; 
 comment on column hitherto.conversation.title is 'Null: made of the first user message when it is listed.';
 comment on column hitherto.conversation.extracted is 'Ranges of messages from which facts have been extracted, and never are again.';
 comment on column hitherto.conversation.facts_due_at is 'When it rests, and what is left of it is read for facts.';
+comment on column hitherto.conversation.facts_resume_at is 'Until then, as a reading for facts failed, none begins.';
 comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested and read, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';
 create index conversation_recent on hitherto.conversation (tenant, user_id, agent, updated_at desc, ref desc);

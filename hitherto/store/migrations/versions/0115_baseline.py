@@ -6,7 +6,7 @@ from alembic import op
 
 from hitherto.store import schema
 
-revision = "0114"
+revision = "0115"
 down_revision = None
 
 
