@@ -37,7 +37,7 @@ class Time:
             await connection.execute("update hitherto.message set expires_at = expires_at - %(by)s", values)
             await connection.execute(
                 "update hitherto.conversation set next_expiry = next_expiry - %(by)s, resume_at = resume_at - %(by)s, "
-                "facts_due_at = facts_due_at - %(by)s",
+                "facts_due_at = facts_due_at - %(by)s, facts_resume_at = facts_resume_at - %(by)s",
                 values,
             )
             await connection.execute("update hitherto.digest set due_at = due_at - %(by)s", values)

@@ -120,12 +120,14 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
-    """A message that says a fact; `retracted`: it did, but it was taken back."""
+    """A message that says a fact; `retracted`: it did, but it was taken back. `mention`: it does not, but may mention a
+    fact that is to be forgotten."""
 
     conversation: str
     seq: int
     said_at: datetime
     retracted: bool
+    mention: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

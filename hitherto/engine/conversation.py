@@ -46,7 +46,6 @@ from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.arguments import (
-    MOST,
     check_key,
     checked_limit,
     checked_list,
@@ -365,8 +364,6 @@ class Conversation:
         tools = [] if cast(object, tools) is None else checked_list(tools, "tools", "tool schemas")
         schemas = _schemas(tools)
         request = await aside(sum(map(len, schemas)), request.with_tools, tools, schemas)
-        if isinstance(recall, int) and not isinstance(recall, bool) and not 1 <= recall <= MOST:
-            raise InvalidInput(f'recall is {recall}; give a number of hits from 1 to {MOST}, or "off" (False) for none')
         governing, recall_options = self._services.usable(policy), recall_options_of(recall)
         crossing = cross_session_of(cross_session)
         facts = None if facts is None else checked_switch(facts, "facts")
@@ -572,17 +569,18 @@ class Conversation:
     async def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        they are erased, as `erase` does it, with what has a word of these facts in the rest of their turns. Other facts
         that these messages say stay, without them.
 
         What else may mention it stays, and is named in the answer (`mentions`): what repeats it may be about somebody
         else. No fact is learned from it any more. With `mentions`, it is erased too, now or by another call for the
-        same fact.
+        same fact. A private conversation names, and erases of these, its own messages.
 
         The running turn, or where the log ends with an answer the next, stays in this conversation, as it may not be
         answered yet: from now on no search finds, and no digest and no fact is made of, what is said in it, or in
-        messages of the user beside it that get the same answer. An agent forgets at most 5 facts a turn, and 50 of one
-        user within 24 hours: InvalidFact beyond that. Raises NotFound for a fact that is not the user's own.
+        messages of the user beside it that get the same answer. An agent calls this at most 5 times a turn, and 50
+        times within 24 hours for one user: InvalidFact beyond that. Raises NotFound for a fact that is not the user's
+        own, and without `mentions` for one that is deleted. One that was cut off is done by another call.
         """
         also = checked_switch(mentions, "mentions")
         return await forget(self._handle, self._recaller, fact, mentions=also)

@@ -503,8 +503,14 @@ def _fact_from(row: rows.Row) -> FactRecord:
         fingerprint=fingerprint,
         tokens=tokens,
         sources=tuple(
-            SourceRecord(conversation=name, seq=seq, said_at=datetime.fromisoformat(said_at), retracted=retracted)
-            for name, seq, said_at, retracted in sources or ()
+            SourceRecord(
+                conversation=name,
+                seq=seq,
+                said_at=datetime.fromisoformat(said_at),
+                retracted=retracted,
+                mention=mention,
+            )
+            for name, seq, said_at, retracted, mention in sources or ()
         ),
         events=tuple(event_from([action, datetime.fromisoformat(at), *rest]) for action, at, *rest in events or ()),
     )
@@ -535,6 +541,7 @@ def _fact_values(tenant: str, record: FactRecord) -> dict[str, Any]:
         "seqs": [one.seq for one in sources],
         "times": [one.said_at for one in sources],
         "retracted": [one.retracted for one in sources],
+        "mentions": [one.mention for one in sources],
         **_event_values(events),
     }
 

@@ -120,7 +120,7 @@ with recursive listed as (
 select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
        f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by,
        f.fingerprint, f.tokens, (
-           select json_agg(json_build_array(c.id, e.seq, e.said_at, e.retracted) order by e.said_at, e.conversation, e.seq)
+           select json_agg(json_build_array(c.id, e.seq, e.said_at, e.retracted, e.mention) order by e.said_at, e.conversation, e.seq)
            from hitherto.fact_evidence e
            join hitherto.conversation c on c.tenant = %(tenant)s and c.ref = e.conversation
            where e.tenant = %(tenant)s and e.fact = f.id), (
@@ -281,11 +281,11 @@ with f as (
         %(extracted_at)s, %(updated_at)s, %(ended_at)s)
     returning tenant, id
 ), sources as (
-    insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted)
-    select f.tenant, f.id, c.ref, s.seq, s.said_at, s.retracted
+    insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted, mention)
+    select f.tenant, f.id, c.ref, s.seq, s.said_at, s.retracted, s.mention
     from f
-    cross join unnest(%(conversations)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], %(retracted)s::boolean[])
-        as s (conversation, seq, said_at, retracted)
+    cross join unnest(%(conversations)s::text[], %(seqs)s::bigint[], %(times)s::timestamptz[], %(retracted)s::boolean[],
+        %(mentions)s::boolean[]) as s (conversation, seq, said_at, retracted, mention)
     join hitherto.conversation c on c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s
         and c.id = s.conversation and s.seq <= c.next_seq
     on conflict do nothing

@@ -236,8 +236,8 @@ class SyncMemory(SyncMemoryBase):
         limit: int = 100,
         cursor: str | None = None,
     ) -> ConversationPage:
-        """The conversations of a scope, or of a `tenant` and perhaps its `user` or `agent`, most recently written
-        first: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. See
+        """The conversations of a scope, or of a `tenant` and perhaps its `user` or `agent`, the one in which something
+        was said last first: at most `limit` of them (1,000), and the `cursor` with which the next page goes on. See
         `Memory.conversations`."""
         return self._run(
             lambda memory: memory.conversations(
@@ -567,7 +567,7 @@ class SyncConversation(SyncPart[Conversation]):
     def forget(self, fact: int, *, mentions: bool = False) -> ForgottenFact:
         """Forget one of the user's own facts for good, as the agent is asked to in the running turn: the fact itself,
         confirmed or not, those that it had replaced, and the messages that say them, in any conversation of the scope:
-        they are erased, as `erase` does it, with whatever has the fact's words in the rest of their turns. Other facts
+        they are erased, as `erase` does it, with what has a word of these facts in the rest of their turns. Other facts
         that these messages say stay, without them. See `Conversation.forget`."""
         return self._run(lambda conversation: conversation.forget(fact, mentions=mentions))
 
@@ -589,6 +589,7 @@ class SyncConversation(SyncPart[Conversation]):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
+        create: bool = False,
     ) -> None:
         """Store the conversation's policy, where its contexts recall from (`recall`: "scope" or True, "own", "off" or
         False), how else the scope's other conversations are shown in it (`cross_session`, see `context`), the `subject`
@@ -605,6 +606,7 @@ class SyncConversation(SyncPart[Conversation]):
                 title=title,
                 metadata=metadata,
                 ttl=ttl,
+                create=create,
             )
         )
 
@@ -910,6 +912,12 @@ class SyncTurn(SyncTurnBase):
     def partial(self) -> bool:
         """Whether the answer broke off: `text` is what came of it. See `Turn.partial`."""
         return self._part.partial
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the model ended its newest answer, in its API's word, such as "stop" or "length"; None where a stream
+        broke off before it said so, and for answers given as texts or messages. See `Turn.finish_reason`."""
+        return self._part.finish_reason
 
     @property
     def replayed(self) -> bool:

@@ -326,6 +326,20 @@ async def test_a_failed_reading_holds_up_no_summary(store: Store, monkeypatch: p
             await time_of(store).pass_time(timedelta(minutes=20))
 
 
+async def test_appends_do_not_pay_for_a_reading_that_fails(store: Store) -> None:
+    model = Scripted(then=ModelRejected("no"))
+    async with open_on(store, model=model, backoff=60, budget=100_000, **LATER) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        for number in range(6):
+            await chat.append(user(f"I am a nurse, {number}. " + "So it is. " * 700), assistant("I see."))
+            await memory.wait_for_digests()
+        assert len(model.calls) == 1
+        await time_of(store).pass_time(timedelta(minutes=2))
+        await chat.append(user("And so on."), assistant("I see."))
+        await memory.wait_for_digests()
+        assert len(model.calls) == 2
+
+
 async def merging_fails(*_: object) -> None:
     return None
 

@@ -44,6 +44,7 @@ async def test_any_value_for_any_parameter(memory: Memory) -> None:
             "items": [],
             "visibility": "private",
             "key": "k",
+            "fact": 1,
             "time_zone": "UTC",
             "messages": user("hello"),
             "events": {"kind": "message"},

@@ -469,7 +469,15 @@ class World:
 
 def as_shown(head: Head) -> Head:
     """What a head says of the log that is shown, however it came about."""
-    asks = {"messages_rev": 0, "running": (), "facts_due_at": None, "failures": 0, "resume_at": None, "finish_seq": 0}
+    asks = {
+        "messages_rev": 0,
+        "running": (),
+        "facts_due_at": None,
+        "facts_resume_at": None,
+        "failures": 0,
+        "resume_at": None,
+        "finish_seq": 0,
+    }
     return replace(head, rev=0, now=datetime.min, clock=datetime.min, **asks)
 
 

@@ -16,8 +16,8 @@ import hitherto
 from hitherto import Memory, assistant, tool_result, user
 from hitherto.core.facts.fact import MOST_OF_A_DAY, MOST_OF_A_TURN
 from hitherto.core.prompt import Prompt
-from hitherto.errors import InvalidFact, InvalidInput
-from hitherto.integrations.memory_tools import memory_tools
+from hitherto.errors import InvalidFact, InvalidInput, NotFound
+from hitherto.integrations.memory_tools import MENTIONED, memory_tools
 from hitherto.policies import token_threshold
 from hitherto.providers.scripted import Gate, Scripted
 from hitherto.store.store import Store
@@ -163,8 +163,57 @@ async def test_what_may_be_about_something_else_stays_and_is_named(memory: Memor
         assert (chat.id, 0) not in named
     fact = await memory.facts(SCOPE).add("Likes Rome")
     tools = memory_tools(memory, SCOPE, "d")
-    named = (await tools.forget(fact.id))["mentions"][0]
+    told = await tools.forget(fact.id)
+    assert told["stays"].endswith(MENTIONED)
+    (named,) = told["mentions"]
     assert "LH 230" in await tools.expand(named["start"], named["end"], conversation=named["conversation"])
+
+
+async def test_another_call_erases_what_was_named_and_nothing_else(memory: Memory) -> None:
+    """Facts that others deleted stay out of it, and so does what they had replaced; what was erased meanwhile changes
+    nothing for the rest."""
+    facts = memory.facts(SCOPE)
+    old, new = (await facts.add("Lives in Paris.")).id, (await facts.add("Lives in Rome.")).id
+    fact = (await facts.add(FACT)).id
+    await facts.delete(new)
+    for name in ("c0", "c1"):
+        await memory.conversation(name, scope=SCOPE).append(user("So?"), assistant("Your dog is called Rex."))
+    await memory.wait_for_index()
+    chat = memory.conversation("d", scope=SCOPE)
+    assert len((await chat.forget(fact)).mentions) == 2
+    await memory.conversation("c0", scope=SCOPE).erase([1])
+    with pytest.raises(NotFound):
+        await chat.forget(fact)
+    gone = await chat.forget(fact, mentions=True)
+    assert (gone.facts, gone.messages, gone.mentions) == (0, 1, ())
+    assert [one.id for one in await facts.list()] == [old]
+    for given in ("false", 1):
+        with pytest.raises(InvalidInput, match="mentions is"):
+            await memory_tools(memory, SCOPE, "d").forget(old, cast(Any, given))
+
+
+async def test_one_that_was_cut_off_is_done_by_another_call(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    fact = (await memory.facts(SCOPE).add(FACT)).id
+    await memory.conversation("c", scope=SCOPE).append(user("So?"), assistant("Your dog is called Rex."))
+    await memory.wait_for_index()
+    chat, store = memory.conversation("d", scope=SCOPE), memory._services.store
+    change = store.facts.change
+
+    async def cut_off(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(store.facts, "change", cut_off)
+    with pytest.raises(asyncio.CancelledError):
+        await chat.forget(fact)
+    monkeypatch.setattr(store.facts, "change", change)
+    assert [hit.conversation for hit in (await chat.forget(fact)).mentions] == ["c"]
+
+
+async def test_a_private_conversation_names_no_other(memory: Memory) -> None:
+    fact = (await memory.facts(SCOPE).add(FACT)).id
+    await memory.conversation("c", scope=SCOPE).append(user("So?"), assistant("Your dog is called Rex."))
+    await memory.wait_for_index()
+    assert (await memory.conversation("p", scope=SCOPE, remember=False).forget(fact)).mentions == ()
 
 
 async def test_what_mentions_it_is_not_read_for_facts(store: Store) -> None:

@@ -90,19 +90,19 @@ class Head:
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
     `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded, readings
     for facts aside. At `resume_at`, if set, a worker looks for what is due; until then, after more than one failure, no
-    digest begins.
-    `subject` is what the conversation's facts are about (`core.scope.THE_USER`: the user), and `extracted` are the
-    ranges of messages from which facts have been extracted. At `facts_due_at`, if set, the conversation rests, and a
-    worker has what is left of it read for facts. `private`: it reads nothing of other conversations, and they find
-    nothing of it. Messages below `finish_seq` are to be digested and read, whatever the triggers say. `ttl` is how long
-    new messages are kept that say nothing of it: what is set for the conversation, else for its agent, else for its
-    tenant; zero means for ever, None that nothing is set. `time_zone` is its user's, else its agent's.
+    digest begins. `subject` is what the conversation's facts are about (`core.scope.THE_USER`: the user), and
+    `extracted` are the ranges of messages from which facts have been extracted. At `facts_due_at`, if set, the
+    conversation rests, and a worker has what is left of it read for facts. Until `facts_resume_at`, if set, no such
+    reading begins: the last one failed. `private`: it reads nothing of other conversations, and they find nothing of
+    it. Messages below `finish_seq` are to be digested and read, whatever the triggers say. `ttl` is how long new
+    messages are kept that say nothing of it: what is set for the conversation, else for its agent, else for its tenant;
+    zero means for ever, None that nothing is set. `time_zone` is its user's, else its agent's.
     `clock` is the store's clock: it decides what is due. `now` is the timestamp of what is written: the same time, but
     never before the newest message's, in case a clock that was ahead has been set back.
 
     A past head may end before the last message that there was then. It is without `awaited`, `late`, `failures`,
-    `resume_at`, `facts_due_at`, `running`, `finish_seq` and the frontiers of stages that find facts. Its
-    `messages_rev`, `run_start`, `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`,
+    `resume_at`, `facts_due_at`, `facts_resume_at`, `running`, `finish_seq` and the frontiers of stages that find facts.
+    Its `messages_rev`, `run_start`, `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`,
     `next_expiry`, `subject`, `private`, `extracted`, `ttl` and `time_zone` are the present ones.
     """
 
@@ -136,6 +136,7 @@ class Head:
     private: bool = False
     extracted: tuple[tuple[int, int], ...] = ()
     facts_due_at: datetime | None = None
+    facts_resume_at: datetime | None = None
     finish_seq: int = 0
     ttl: timedelta | None = None
     time_zone: str | None = None

@@ -25,7 +25,7 @@ from hitherto.core.recall.folding import lower
 from hitherto.core.recall.languages import language_of
 from hitherto.core.recall.stopwords import GREETINGS, POLITE_WORDS
 from hitherto.core.recall.trigger_phrases import TRIGGERS, without
-from hitherto.core.recall.words import PIECE, says_nothing, words_of
+from hitherto.core.recall.words import PIECE, Word, says_nothing, words_of
 
 MOST_QUESTION_TERMS = 64
 """The most distinct words of a question that are looked up: its first ones."""
@@ -68,8 +68,11 @@ class QuestionTerms:
     """The question without such expressions; empty if nothing but stop words is left."""
 
     telling: bool = True
-    """Whether any of the words says what the question is about: none does in "thanks!" or in "yes, please", for
+    """Whether any of the words says what the question is about: none does in "thanks!", "yes, please" or "👍", for
     example."""
+
+    of_assistant: bool = False
+    """Whether `role` is the assistant's."""
 
     @property
     def hashes(self) -> NDArray[np.int64]:
@@ -125,6 +128,7 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | 
             terms.setdefault(form, number)
     capitalized = (match[0] for match in islice(_CAPITALISED.finditer(text), most))
     names = dict.fromkeys([*terms, *_names(" ".join(capitalized))])
+    of_assistant = _ABOUT_THE_ASSISTANT.search(text) is not None
     days = () if today is None else named_days(text, today)
     beside = _beside(text, days)
     others: set[str] = set()
@@ -135,14 +139,33 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | 
     return QuestionTerms(
         words=_hashed(terms),
         begins=np.flatnonzero(np.diff([*terms.values()], prepend=-1)),
-        telling=any(word.terms[0] not in _POLITE for word in telling),
+        telling=any(_tells(word, language) for word in words),
+        of_assistant=of_assistant,
         authors=_hashed([_AUTHOR + name for name in names][: len(terms) + most]),
         days=tuple(
             tuple(tuple(_hash(_DAY + term) for term in choice) for choice in expression.choices) for expression in days
         ),
         of_days=np.array([form not in others for form in terms], np.bool_) if days else None,
         beside_days=beside,
-        role=_hash(_ROLE + (Role.ASSISTANT if _ABOUT_THE_ASSISTANT.search(text) else Role.USER)),
+        role=_hash(_ROLE + (Role.ASSISTANT if of_assistant else Role.USER)),
+    )
+
+
+def telling_words(text: str, *, most: int) -> int:
+    """How many words of a text say what it is about, at most `most`: none does in "Got it." or in "👍", one in "Nice to
+    meet you." """
+    cased = lower(text[:MOST_CHARACTERS])
+    language = language_of(cased)
+    telling = (word for word in words_of(cased, language, asked=True) if _tells(word, language))
+    return sum(1 for _ in islice(telling, most))
+
+
+def _tells(word: Word, language: str) -> bool:
+    """Whether a word says what a text is about: no stop word does, no word of courtesy, and no sign."""
+    return (
+        not says_nothing(word, language)
+        and word.terms[0] not in _POLITE
+        and any(character.isalnum() for character in word.text)
     )
 
 

@@ -94,7 +94,7 @@ class ContextBuilder:
         """
         calls = {call for message in request.incoming for call in message.answers}
         head, known, others = await self._head_and_known(facts, at, request.upto, calls)
-        request = replace(request, incoming=_with_calls(request.incoming, head))
+        request = replace(request, incoming=_without_erased_calls(request.incoming, head))
         if self.handle.services.settings.date_messages and not request.framework:
             zone = await self.handle.zone(head)
             days = [in_zone(one.said_at or head.now, zone).date() for one in request.incoming]
@@ -343,7 +343,7 @@ def _missing(policy: Policy, head: Head) -> list[str]:
     return (["digest"] if late and digested else []) + (["policy"] if isinstance(policy, UnreadablePolicy) else [])
 
 
-def _with_calls(incoming: Sequence[Message], head: HeadWithCalls) -> tuple[Message, ...]:
+def _without_erased_calls(incoming: Sequence[Message], head: HeadWithCalls) -> tuple[Message, ...]:
     """Without the results of calls that were erased, which no request can show."""
     erased = {call for call, one in head.open_calls.items() if any_in(head.erased, one.seq, one.seq)}
     return tuple(one for one in incoming if erased.isdisjoint(one.answers))

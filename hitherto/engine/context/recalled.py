@@ -110,8 +110,10 @@ def recall_options_of(value: object) -> RecallOptions | Literal[False] | None:
             return RecallOptions(other_conversations=value == "scope")
         case bool():
             return RecallOptions() if value else False
-        case int():
+        case int() if 1 <= value <= MOST:
             return RecallOptions(limit=value)
+        case int():
+            raise InvalidInput(f'recall is {value}; give a number of hits from 1 to {MOST}, or "off" (False) for none')
         case _:
             raise InvalidInput(
                 f'recall is {value!r}; give "scope", "own", "off", a number of things to recall, or RecallOptions(…)'

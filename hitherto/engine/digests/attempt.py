@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeGuard
 
 from hitherto.core.changes import Changes
@@ -275,17 +275,21 @@ class Attempt:
             if outcome.error is None:
                 after = await _completed(unit, mine, outcome, digest.spec)
                 if found_facts is not None and (learned is not None or head.private):
-                    after = replace(after, extracted=noted(after, found_facts))
+                    after = replace(after, extracted=noted(after, found_facts), facts_resume_at=None)
                 elif self._reads:
                     raise Conflict(f"the facts of digest {digest.id} could not be merged; the log says why")
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             elif given_up:
                 read = found_facts_of(work, head.subject, ())
                 running = tuple(one for one in head.running if one.id != digest.id)
-                after = replace(head, extracted=noted(head, read), running=running)
+                after = replace(head, extracted=noted(head, read), running=running, facts_resume_at=None)
                 after, fire = await fired(self._handle, self._handle.resuming(after, digest), after, unit)
             elif self._reads:
-                after = replace(head, facts_due_at=await self._read_again_at(unit))
+                failures = await self._failed_readings(unit)
+                rest = backoff(self._services.settings.backoff, failures)
+                again = head.clock + rest if rest else None
+                due = again if failures <= MOST_RESUMED else None  # else after the next append
+                after = replace(head, facts_due_at=due, facts_resume_at=again)
             else:
                 rest = backoff(self._services.settings.backoff, max(head.failures, 1))
                 after = replace(head, failures=head.failures + 1, resume_at=head.clock + rest if rest else None)
@@ -304,15 +308,11 @@ class Attempt:
         self._services.appended.set()
         return True
 
-    async def _read_again_at(self, unit: Unit) -> datetime | None:
-        """When the messages of this reading for facts, which failed, are read again; None: after the next append. It
-        takes the place of `Head.failures`, which would hold up summaries too."""
-        failed = [
-            row for row in await unit.digests() if row.action is DigestAction.FACTS and row.status is Status.FAILED
-        ]
-        failures = 1 + sum(row.start == self._work.digest.start for row in failed)
-        rest = backoff(self._services.settings.backoff, failures)
-        return unit.head.clock + rest if rest and failures <= MOST_RESUMED else None
+    async def _failed_readings(self, unit: Unit) -> int:
+        """How often the messages of this reading for facts could not be read, this time included. It takes the place of
+        `Head.failures`, which holds up summaries."""
+        rows = [row for row in await unit.digests() if row.action is DigestAction.FACTS]
+        return 1 + sum(row.status is Status.FAILED and row.start == self._work.digest.start for row in rows)
 
 
 def backoff(first: timedelta, tries: int) -> timedelta:

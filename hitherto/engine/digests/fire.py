@@ -51,7 +51,8 @@ async def fired(
     due that wait for the end of a round. If a user-defined trigger fails, this is logged and nothing fires: the message
     is worth more. So it is where the head would have more than MOST_STAGES stages."""
     planned = await _planned(handle, policy, head, batch, unit, appended=round_may_end or bool(batch), rests=rests)
-    firings = planned.firings
+    waits = head.facts_resume_at is not None and head.clock < head.facts_resume_at
+    firings = [one for one in planned.firings if not (waits and one.stage.action.digest_action is DigestAction.FACTS)]
     if rests or (policy.doing(DigestAction.FACTS) and handle.services.finds_facts):
         due, rest = head.facts_due_at, handle.services.settings.rest_after
         if batch or rests or due is None:

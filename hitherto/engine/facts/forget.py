@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import ceil
+from operator import itemgetter
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from hitherto.core.facts.queries import FactChange
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged
 from hitherto.core.recall.filter import EntryKind, SearchFilter
-from hitherto.core.recall.terms import analyzed, question_terms
+from hitherto.core.recall.terms import QuestionTerms, analyzed, question_terms
 from hitherto.engine.digests.fire import refire
 from hitherto.engine.facts.arguments import number_of
 from hitherto.engine.facts.remember import check_bounds, running_turn
@@ -32,15 +34,15 @@ _ANSWERS = 50
 _NEAREST = 200
 """Messages of the scope, those nearest to the fact, of which it is looked whether they mention it."""
 
-_MENTIONS = 20
-"""The most that are named, and erased by one call."""
+_MENTIONS = 100
+"""The most that are named, and erased by another call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenFact:
     """What went with a fact that was forgotten: how many `facts`, itself and those it had replaced, and how many
     `messages`. `mentions` are messages that are still there and may mention it, as they have half of its words: the
-    likeliest first, at most 20."""
+    likeliest first, at most 100."""
 
     facts: int
     messages: int
@@ -52,7 +54,8 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int, *, mentio
     services, scope, number = handle.services, handle.scope, number_of(fact, "fact")
     private = handle.private(await handle.head())  # which erases what has expired
     known = await services.store.facts.fact(scope, number)
-    if known is None or known.user != scope.user or (known.state is FactState.DELETED and not mentions):
+    forgotten = known is not None and known.state is FactState.DELETED
+    if known is None or known.user != scope.user or (forgotten and not mentions):
         raise no_such_fact(scope, number)
     async with services.store.write(scope, handle.id) as unit:
         turn, begins = await running_turn(unit)
@@ -61,75 +64,92 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int, *, mentio
     # A policy may act within a turn.
     if await undigest(services.store, scope, handle.id, begins, services.canonical):
         await refire(handle)
-    numbers = await services.store.facts.to_forget(scope, number)
-    gone = [known for one in numbers if (known := await services.store.facts.fact(scope, one)) is not None]
-    facts = messages = 0
-    for one in numbers:
-        messages += await _erase_all_said(handle, one, gone, begins)
-    found = dict[tuple[str, int], tuple[int, Hit]]()
-    for known in gone:
-        for place, mention in (await _mentions(handle, recaller, known, private=private)).items():
-            found[place] = max(mention, found.get(place, mention), key=_likelihood)
+    numbers = [] if forgotten else await services.store.facts.to_forget(scope, number)
+    found = [await services.store.facts.fact(scope, one) for one in numbers]
+    facts = [one for one in found if one is not None]
+    messages = await _erase_said(handle, facts, begins)
+    named = await _mentions(handle, recaller, facts, private=private)
+    # Before the facts go: whoever is cut off here asks again.
+    await services.store.facts.note_mentions(scope, number, [(hit.conversation or "", hit.start or 0) for hit in named])
+    deleted = 0
+    for one in sorted(facts, key=lambda one: one.id == number):
         with suppress(NotFound):  # deleted by somebody else meanwhile
-            await services.store.facts.change(scope, known.id, FactChange(action=FactAction.DELETED))
-            facts += 1
-    named = sorted(found, key=lambda place: _likelihood(found[place]), reverse=True)[:_MENTIONS]
-    await services.store.facts.note_mentions(scope, number, named)
+            await services.store.facts.change(scope, one.id, FactChange(action=FactAction.DELETED))
+            deleted += 1
     if mentions:
-        messages += await _erase_all_said(handle, number, (), begins)
+        messages += await _erase_mentions(handle, number, begins)
         named = []
     services.appended.set()
-    return ForgottenFact(facts, messages, tuple(found[place][1] for place in named))
+    return ForgottenFact(deleted, messages, tuple(named))
 
 
-async def _mentions(
-    handle: Handle, recaller: Recaller | None, fact: Fact, *, private: bool
-) -> dict[tuple[str, int], tuple[int, Hit]]:
-    """The messages with half of the fact's words that tell something, by conversation and seq, each with how many it
-    has; of private conversations, those of the handle's own."""
-    everywhere = SearchFilter(scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}))
-    today, mentions = datetime.now(UTC).date(), dict[tuple[str, int], tuple[int, Hit]]()
-    for criteria in (everywhere, replace(everywhere, conversation=handle.id))[: 2 if private else 1]:
-        if recaller is None:
-            break
-        found = await recaller.recall(fact.content, criteria, today=today, limit=_NEAREST, rerank=False)
-        for hit in found.hits:
-            words = await aside(len(hit.text), _words, fact, hit.text)
-            if 2 * words >= max(len(question_terms(fact.content).begins), 1) and hit.conversation is not None:
-                mentions[hit.conversation, hit.start or 0] = words, hit
-    return mentions
-
-
-def _likelihood(mention: tuple[int, Hit]) -> tuple[int, float]:
-    words, hit = mention
-    return words, hit.score
-
-
-async def _erase_all_said(handle: Handle, number: int, facts: Sequence[Fact], begins: int) -> int:
-    """As `_erase_said`, until nothing is left: of a fact that is said very often, some messages are named at a time."""
-    messages = 0
-    while erased := await _erase_said(handle, number, facts, begins):
-        messages += erased
+async def _erase_said(handle: Handle, facts: Sequence[Fact], begins: int) -> int:
+    """Erase the messages that say any of the facts, and what has a word of them in the rest of their turns. Returns how
+    many messages that were."""
+    messages, asked = 0, [question_terms(one.content) for one in facts]
+    for one in facts:
+        # Of a fact that is said very often, some of its messages are named at a time.
+        while said := _by_conversation(
+            await handle.services.store.facts.messages_of(handle.scope, one.id, mentions=False)
+        ):
+            erased = 0
+            for conversation, seqs in said.items():
+                gone = set(seqs)
+                for seq in seqs:
+                    gone |= await _rest_of_turn(handle, conversation, seq, asked)
+                erased += await _erase(handle, conversation, gone, begins)
+            messages += erased
+            if not erased:
+                break
     return messages
 
 
-async def _erase_said(handle: Handle, number: int, facts: Sequence[Fact], begins: int) -> int:
-    """Erase the messages that are named as saying the fact of this number, and what has words of the facts in the rest
-    of their turns. Returns how many messages that were."""
-    erased = 0
-    said = defaultdict[str, list[int]](list)
-    for conversation, seq in await handle.services.store.facts.messages_of(handle.scope, number):
-        said[conversation].append(seq)
-    for conversation, seqs in said.items():
-        gone = set[int]()
-        for seq in seqs:
-            for logged in await _read(handle, conversation, seq, seq + _ANSWERS):
-                if logged.seq > seq and logged.message.opens_turn:
-                    break
-                if logged.seq == seq or any(_words(fact, logged.message.text) for fact in facts):
-                    gone.add(logged.seq)
-        erased += await _erase(handle, conversation, gone, begins)
-    return erased
+async def _rest_of_turn(handle: Handle, conversation: str, seq: int, asked: Sequence[QuestionTerms]) -> set[int]:
+    """The messages behind `seq`, up to the end of its turn, that have a word of one of these."""
+    found = set[int]()
+    for logged in await _read(handle, conversation, seq + 1, seq + _ANSWERS):
+        if logged.message.opens_turn:
+            break
+        text = logged.message.text
+        if any(await aside(len(text), _words, asked, text)):
+            found.add(logged.seq)
+    return found
+
+
+async def _mentions(handle: Handle, recaller: Recaller | None, facts: Sequence[Fact], *, private: bool) -> list[Hit]:
+    """The messages with half of the words of a fact that tell something, two of them where it has two: those with the
+    most words first. A private conversation names its own."""
+    if recaller is None:
+        return []
+    criteria = SearchFilter(
+        scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}), conversation=handle.id if private else None
+    )
+    today, found = datetime.now(UTC).date(), dict[tuple[str, int], tuple[int, float, Hit]]()
+    for fact in facts:
+        terms = question_terms(fact.content)
+        least = max(ceil(len(terms.begins) / 2), min(len(terms.begins), 2))
+        hits = await recaller.recall(fact.content, criteria, today=today, limit=_NEAREST, rerank=False)
+        for hit in hits.hits if least else ():
+            (words,) = await aside(len(hit.text), _words, [terms], hit.text)
+            if words >= least and hit.conversation is not None and hit.start is not None:
+                place, new = (hit.conversation, hit.start), (words, hit.score, hit)
+                found[place] = max(new, found.get(place, new), key=itemgetter(0, 1))
+    likeliest = sorted(found.values(), key=itemgetter(0, 1), reverse=True)
+    return [hit for _, _, hit in likeliest[:_MENTIONS]]
+
+
+async def _erase_mentions(handle: Handle, number: int, begins: int) -> int:
+    """Erase the messages that may mention a fact that was forgotten. Returns how many messages that were."""
+    places = await handle.services.store.facts.messages_of(handle.scope, number, mentions=True)
+    said = _by_conversation(places)
+    return sum([await _erase(handle, conversation, seqs, begins) for conversation, seqs in said.items()])
+
+
+def _by_conversation(places: Iterable[tuple[str, int]]) -> Mapping[str, list[int]]:
+    found = defaultdict[str, list[int]](list)
+    for conversation, seq in places:
+        found[conversation].append(seq)
+    return found
 
 
 async def _read(handle: Handle, conversation: str, start: int, stop: int) -> Sequence[Logged]:
@@ -139,10 +159,11 @@ async def _read(handle: Handle, conversation: str, start: int, stop: int) -> Seq
 
 
 async def _erase(handle: Handle, conversation: str, seqs: Collection[int], begins: int) -> int:
-    """Erase these messages of a conversation, of the handle's own only those before `begins`."""
+    """Erase these messages of a conversation, of the handle's own only those before `begins`. Returns how many messages
+    that were: none of a conversation that was deleted meanwhile."""
     other = _beside(handle, conversation)
     gone = [seq for seq in seqs if other is not handle or seq < begins]
-    if not gone:
+    if not gone or not (await other.head()).rev:
         return 0
     services = handle.services
     erased = await erase_messages(services.store, handle.scope, conversation, gone, services.canonical, keep_facts=True)
@@ -154,9 +175,10 @@ def _beside(handle: Handle, conversation: str) -> Handle:
     return handle if conversation == handle.id else handle.beside(conversation)
 
 
-def _words(fact: Fact, text: str) -> int:
-    """How many of the fact's words that tell something are in a text."""
-    asked = question_terms(fact.content)
-    if not len(asked.words):
-        return 0
-    return int(np.logical_or.reduceat(np.isin(asked.words, analyzed(text).hashes), asked.begins).sum())
+def _words(asked: Sequence[QuestionTerms], text: str) -> list[int]:
+    """How many words that tell something of each of these are in a text."""
+    hashes = analyzed(text).hashes
+    return [
+        int(np.logical_or.reduceat(np.isin(one.words, hashes), one.begins).sum()) if len(one.words) else 0
+        for one in asked
+    ]

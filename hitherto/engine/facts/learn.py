@@ -103,7 +103,8 @@ def found_facts_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact
 
 async def merge_found(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
     """The found facts, merged with the facts current in `unit`, which may have changed since the model was asked. A
-    message of which an agent had remembered something that was deleted says nothing.
+    message of which an agent had remembered something that was deleted says nothing, nor one that may mention what was
+    forgotten.
 
     None where merging fails: an error here must not lose the digest that was made and paid for. The messages then do
     not count as extracted, so that the next digest of them can learn their facts.

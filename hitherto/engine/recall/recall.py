@@ -355,8 +355,8 @@ class Recaller:
         found = await uninterrupted(found)
         if last is None:
             return found
-        merged = {one.key: one for one in (*last.candidates, *found)}.values()
-        return sorted(merged, key=_place)  # as the store has them: sums are rounded by their order
+        merged = {_place(one): one for one in (*last.candidates, *found)}  # one may have been indexed anew meanwhile
+        return [merged[place] for place in sorted(merged)]  # as the store has them: sums are rounded by their order
 
     async def _vector(
         self, question: str, space: Space, tenant: str, ledger: list[ModelCall], *, authors: Collection[int]

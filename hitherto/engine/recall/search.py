@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hitherto.core.log.message import Role
 from hitherto.core.recall import rank
 from hitherto.core.recall.codes import codes_of
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
@@ -25,7 +26,7 @@ from hitherto.core.recall.index import (
     keeps,
 )
 from hitherto.core.recall.passages import CharRange, passage_ranges
-from hitherto.core.recall.terms import QuestionTerms, analyzed, asks
+from hitherto.core.recall.terms import QuestionTerms, analyzed, asks, telling_words
 from hitherto.core.recall.vectors import Vector, Vectors
 
 Numbers = NDArray[np.int64]
@@ -263,6 +264,7 @@ class Search:
     first: rank.FirstStage
     best: Numbers
     vector: Vector | None
+    terms: QuestionTerms
 
     @property
     def keys(self) -> list[Key]:
@@ -271,7 +273,8 @@ class Search:
     def weighed(self, candidates: Sequence[Candidate], *, most: int, min_score: float) -> list[RankedCandidate]:
         """The second stage: the `most` best of the candidates and of the sources without an entry, the best first, all
         with a relevance of at least `min_score`. Messages around a candidate add to its score, and may be hits
-        themselves."""
+        themselves. A message that tells nothing, such as "Got it.", is none, unless it has a word of the question, the
+        message before it asks something, or the question names nothing but the day on which it was said."""
         among = self.population
         waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
         every: list[Candidate] = [*candidates, *(among.candidate(number) for number in waiting)]
@@ -284,6 +287,7 @@ class Search:
         if self.vector is not None and embedded:
             cosine[embedded] = np.stack([one.vector for one in passages if one.vector is not None]) @ self.vector
         message = np.array([one.source.kind is EntryKind.MESSAGE for one in every])
+        asking = np.array([asks(one.source.text) for one in every])
         # What is no message has a conversation to itself.
         by_itself = -1 - np.arange(len(every))
         ranked = rank.fused(
@@ -292,12 +296,19 @@ class Search:
                 numbers=among.numbers([(one.scope, entry.no) for one in every for entry in one.passages]),
                 cosine=cosine,
                 source=source,
-                asks=np.array([asks(one.source.text) for one in every]),
+                asks=asking,
                 conversation=np.where(message, np.array([one.source.origin for one in every], np.int64), by_itself),
                 seq=np.array([one.source.place for one in every], np.int64),
             ),
         )
         begins = [0, *accumulate([len(one.passages) for one in every])]
+        asked = {(every[at].source.origin, every[at].source.place) for at in np.flatnonzero(message & asking).tolist()}
+        whole_day = not self.terms.beside_days
+        hits = (
+            at
+            for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= min_score].tolist())
+            if ranked.words[at] > 0 or (whole_day and ranked.day[at] > 0) or self._tells(every[at].source, asked)
+        )
         return [
             RankedCandidate(
                 candidate=every[at],
@@ -311,8 +322,18 @@ class Search:
                 neighbors=float(ranked.neighbors[at]),
                 passages=_best_first(every[at], ranked.passages[begins[at] : begins[at + 1]]),
             )
-            for at in cast(list[int], ranked.order[ranked.relevance[ranked.order] >= min_score][:most].tolist())
+            for at in islice(hits, most)
         ]
+
+    def _tells(self, source: Source, asked: Container[tuple[int, int]]) -> bool:
+        """Whether it has a telling word, answers a message that is `asked` (origin and place), or is no message. One
+        such word of an assistant that asks nothing is courtesy ("Noted!"), unless the question is about what it said.
+        """
+        if source.kind is not EntryKind.MESSAGE or (source.origin, source.place - 1) in asked:
+            return True
+        courteous = source.role == Role.ASSISTANT and source.author is None and not self.terms.of_assistant
+        least = 2 if courteous and (source.origin, source.place) not in asked else 1
+        return telling_words(source.text, most=least) == least
 
 
 def _best_first(candidate: Candidate, scores: NDArray[np.float32]) -> tuple[CharRange, ...]:
@@ -339,4 +360,4 @@ def search(among: Population, terms: QuestionTerms, vector: Vector | None, *, mo
         coded=among.coded,
         vector=vector,
     )
-    return Search(population=among, first=first, best=first.best(most), vector=vector)
+    return Search(population=among, first=first, best=first.best(most), vector=vector, terms=terms)

@@ -131,16 +131,17 @@ class FactStore(Part):
         return found[0] if found else None
 
     async def to_forget(self, scope: Scope, id: int) -> list[int]:
-        """The ids of what goes with one of the scope's own facts: those about its subject that say the same, in any
-        state, and all that any of these has replaced, by itself or through others. The last is the fact itself."""
+        """The ids of what goes with one of the scope's own facts, but what is deleted: those about its subject that say
+        the same, in any state, all that any of these has replaced, by itself or through others, and what says the same
+        as those and has ended. The last is the fact itself."""
         if id not in NUMBERS:
             return []
         return [row[0] for row in await self._all(SQL["facts_to_forget"], {**rows.owner_values(scope), "id": id})]
 
-    async def messages_of(self, scope: Scope, id: int) -> list[tuple[str, int]]:
-        """Messages that say one of the scope's own facts, those that were taken back too: conversation and seq, the
-        first `MOST_EVIDENCE`."""
-        values = {**rows.owner_values(scope), "id": id, "most_evidence": MOST_EVIDENCE}
+    async def messages_of(self, scope: Scope, id: int, *, mentions: bool) -> list[tuple[str, int]]:
+        """Messages that say one of the user's own facts, those that were taken back too; or, with `mentions`, those
+        that may mention it: conversation and seq, the first `MOST_EVIDENCE`."""
+        values = {**rows.owner_values(scope), "id": id, "mention": mentions, "most_evidence": MOST_EVIDENCE}
         return [(conversation, seq) for conversation, seq in await self._all(SQL["messages_of_fact"], values)]
 
     async def asked_to_forget(self, scope: Scope, ref: int, first: int, last: int) -> set[int]:
@@ -150,8 +151,8 @@ class FactStore(Part):
         return {seq for (seq,) in await self._all(SQL["asked_to_forget"], values)}
 
     async def note_mentions(self, scope: Scope, id: int, messages: Sequence[tuple[str, int]]) -> None:
-        """Keep in mind that these messages, by conversation and seq, may mention a fact of the scope that was deleted:
-        nothing is learned from them any more."""
+        """Keep in mind that these messages, by conversation and seq, may mention a fact of the scope that is to be
+        forgotten: once it is deleted, nothing is learned from them."""
         names, seqs = [name for name, _ in messages], [seq for _, seq in messages]
         await self._all(SQL["note_mentions"], {**rows.owner_values(scope), "id": id, "names": names, "seqs": seqs})
 

@@ -240,10 +240,11 @@ cross join lateral (
 order by e.said_at, e.conversation, e.seq;
 
 -- name: messages_of_fact
--- The first messages that say one of the user's own facts, those that were taken back too.
+-- The first messages that say one of the user's own facts, those that were taken back too; or those that may mention it.
 select c.id, e.seq
 from (
-    select * from hitherto.fact_evidence e where e.tenant = %(tenant)s and e.fact = %(id)s
+    select * from hitherto.fact_evidence e
+    where e.tenant = %(tenant)s and e.fact = %(id)s and e.mention = %(mention)s
     order by e.said_at, e.conversation, e.seq limit %(most_evidence)s
 ) e
 cross join lateral (
@@ -371,7 +372,8 @@ with now as materialized (
     update hitherto.fact_evidence set retracted = true
     where tenant = %(tenant)s and fact = %(id)s and (select so from remembered)
 ), evidence as (
-    delete from hitherto.fact_evidence where tenant = %(tenant)s and fact = %(id)s and not (select so from remembered)
+    delete from hitherto.fact_evidence
+    where tenant = %(tenant)s and fact = %(id)s and not mention and not (select so from remembered)
 )
 update hitherto.fact f
 set state = 'deleted', content = '', fingerprint = '', metadata = '{}', tokens = 0, length = 0, hashes = '', counts = '',

@@ -186,14 +186,13 @@ with recursive own as materialized (
 select g.id from gone g where g.id in (select id from own where state <> 'deleted') order by g.id = %(id)s, g.id;
 
 -- name: note_mentions
--- Messages that may mention a deleted fact: as those that had said it, they are kept in mind as retracted evidence.
-insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted)
-select %(tenant)s, f.id, c.ref, m.seq, m.said_at, true
+-- Messages that may mention a fact of the scope's own which is to be forgotten.
+insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted, mention)
+select %(tenant)s, f.id, c.ref, m.seq, m.said_at, true, true
 from unnest(%(names)s::text[], %(seqs)s::bigint[]) as n (name, seq)
 cross join lateral (
     select id from hitherto.fact f
-    where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and f.agent = %(agent)s and f.state = 'deleted'
-    limit 1
+    where f.tenant = %(tenant)s and f.id = %(id)s and f.user_id = %(user)s and f.agent = %(agent)s limit 1
 ) f
 cross join lateral (
     select ref from hitherto.conversation c
@@ -408,11 +407,11 @@ with back as materialized (
     cross join lateral (
         select e.fact, e.seq from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last and e.retracted
-        offset 0
+          and not e.mention offset 0
     ) e
 ), evidence as (
     update hitherto.fact_evidence set retracted = false
-    where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from back))
+    where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(select seq from back)) and not mention
 ), coming as (
     select distinct on (f.subject, f.fingerprint) f.id
     from (select distinct fact from back) b
@@ -459,10 +458,10 @@ select 1;
 -- does, delete those that nobody confirmed (with `confirmed`: that were not added by hand; with `keep`: none), with their
 -- entries. The others of these keep no earlier content that differs from the present one (unless `history` says so).
 with lost as materialized (
-    select e.fact, e.seq
+    select e.fact, e.seq, e.mention
     from unnest(%(firsts)b::bigint[], %(lasts)b::bigint[]) as r (first, last)
     cross join lateral (
-        select e.fact, e.seq from hitherto.fact_evidence e
+        select e.fact, e.seq, e.mention from hitherto.fact_evidence e
         where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.seq between r.first and r.last offset 0
     ) e
 ), evidence as (
@@ -473,7 +472,7 @@ with lost as materialized (
                select 1 from hitherto.fact_event e
                where e.tenant = %(tenant)s and e.fact = f.id and e.action = 'added' offset 0)
            else not f.confirmed end as goes
-    from (select distinct fact from lost) l
+    from (select distinct fact from lost where not mention) l
     cross join lateral (
         select id, content, confirmed from hitherto.fact f
         where f.tenant = %(tenant)s and f.id = l.fact and f.user_id = %(user)s and f.agent = %(agent)s limit 1

@@ -104,6 +104,7 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         private=row.private,
         extracted=tuple([(first, last) for first, last in extracted]),
         facts_due_at=row.facts_due_at,
+        facts_resume_at=row.facts_resume_at,
         finish_seq=row.finish_seq,
         ttl=row.ttl,
         time_zone=row.time_zone,
@@ -210,6 +211,7 @@ def head_values(head: Head) -> dict[str, Any]:
         "private": head.private,
         "extracted": json.dumps(head.extracted),
         "facts_due_at": head.facts_due_at,
+        "facts_resume_at": head.facts_resume_at,
         "finish_seq": head.finish_seq,
     }
 

@@ -42,7 +42,9 @@ select c.ref, c.rev, c.messages_rev, c.next_seq, c.tokens, c.turns, c.dialogue, 
         from hitherto.digest p
         where p.tenant = %(tenant)s and p.conversation = c.ref and p.status = 'processing')::text as running,
        case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
-       c.subject, c.private, c.extracted::text as extracted, c.facts_due_at, c.updated_at, c.finish_seq,
+       c.subject, c.private, c.extracted::text as extracted, c.facts_due_at,
+       case when c.facts_resume_at < clock_timestamp() + interval '2 hours' then c.facts_resume_at end as facts_resume_at,
+       c.updated_at, c.finish_seq,
        coalesce(c.ttl, a.ttl, t.ttl) as ttl,
        coalesce(z.time_zone, a.time_zone) as time_zone
 from hitherto.conversation c
@@ -229,7 +231,8 @@ select c.ref, %(at)s::bigint as rev, c.messages_rev, b.next_seq,
        d.spec::text as digest_spec, d.tokens as digest_tokens,
        e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
        e.sum_results as digest_sum_results, 0 as failures, null::text as running, null::timestamptz as resume_at,
-       c.subject, c.private, c.extracted::text as extracted, null::timestamptz as facts_due_at, c.updated_at, 0 as finish_seq,
+       c.subject, c.private, c.extracted::text as extracted, null::timestamptz as facts_due_at,
+       null::timestamptz as facts_resume_at, c.updated_at, 0 as finish_seq,
        coalesce(c.ttl, a.ttl, t.ttl) as ttl,
        coalesce(z.time_zone, a.time_zone) as time_zone
 from c
@@ -290,7 +293,7 @@ set rev = %(rev)s, messages_rev = %(messages_rev)s, next_seq = %(next_seq)s, tok
     cross_session = %(cross_session)s, latest_digest = %(latest_digest)s, frontiers = %(frontiers)s,
     awaited = %(awaited)s, late = %(late)s, finish_seq = %(finish_seq)s, failures = %(failures)s, resume_at = %(resume_at)s, erased = %(erased)s,
     next_expiry = %(next_expiry)s, subject = %(subject)s, private = %(private)s, extracted = %(extracted)s,
-    facts_due_at = %(facts_due_at)s,
+    facts_due_at = %(facts_due_at)s, facts_resume_at = %(facts_resume_at)s,
     updated_at = coalesce(%(updated_at)s, updated_at), said_at = coalesce(%(said_at)s, said_at)
 where tenant = %(tenant)s and ref = %(ref)s;
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.core.recall.terms import MOST_QUESTION_TERMS, analyzed, asks, question_terms, topic
+from hitherto.core.recall.terms import MOST_QUESTION_TERMS, analyzed, asks, question_terms, telling_words, topic
 from tests.core.growth import TIMES, growth
 
 SAMPLE = (
@@ -120,6 +120,25 @@ def test_what_is_said_around_a_question_is_not_looked_for(around: str) -> None:
     question = "What is my dog called?"
     assert set(question_terms(around.format(question)).words) == set(question_terms(question).words)
     assert len(question_terms(around.format("")).words), "unless there is nothing else"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *(
+            (text, 0)
+            for text in ("", "Got it.", "Ok!", "Thanks, bye!", "👍🏽", "🇩🇪 ok", "De nada.", "何をしましたか。")
+        ),
+        *((text, 1) for text in ("Tuesday.", "42", "Rufus", "Yes, in Lisbon.", "Nice to meet you.", "猫")),
+        *(
+            (text, 2)
+            for text in ("My dog is called Rufus.", "6:40", "火曜日です。", "Noted, and is there anything else?")
+        ),
+    ],
+)
+def test_how_many_words_tell_something(text: str, words: int) -> None:
+    assert telling_words(text, most=2) == words
+    assert question_terms(text).telling == (words > 0)
 
 
 def test_query_syntax_is_text() -> None:

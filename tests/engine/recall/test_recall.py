@@ -94,6 +94,27 @@ class TestWhatIsFound:
             await memory.wait_for_index()
             assert all(hit.score < 0.5 for hit in (await memory.recall(said_, scope=SCOPE)).hits)
 
+    async def test_courtesy_is_no_hit(self, memory: Memory) -> None:
+        await memory.conversation("c", scope=SCOPE).append(
+            *(user("My dog is with me."), assistant("Nice to meet you."), user("Got it."), assistant("And its name?")),
+            *(
+                user("Rufus."),
+                assistant("Cute!"),
+                user("Ok. 👍"),
+                assistant("Any other pets?"),
+                user("No."),
+                user("Rosa."),
+            ),
+        )
+        await memory.wait_for_index()
+        asked = "What about the dog of the house today?"
+        told = {"My dog is with me.", "And its name?", "Rufus.", "Any other pets?", "No.", "Rosa."}
+        assert {*await found(memory, asked, limit=20)} == told, (
+            "an answer is more than courtesy, and so is a user's word"
+        )
+        assert {*await found(memory, "Did you call the dog of the house cute?", limit=20)} >= {"Cute!"}
+        assert {*await found(memory, "What did you say of the dog?", limit=20)} == told | {"Nice to meet you.", "Cute!"}
+
     async def test_what_has_just_been_said_is_compared_by_its_meaning(self, opened: Opened) -> None:
         async with opened(embedder="wordllama") as memory:
             await said(memory, "the harpsichord is in the loft", "we went to the sea")

@@ -91,10 +91,13 @@ create table hitherto.fact_evidence (
     seq          bigint      not null,
     said_at      timestamptz not null,
     retracted    boolean     not null default false,
+    mention      boolean     not null default false,
     foreign key (tenant, fact) references hitherto.fact (tenant, id) on delete cascade,
     foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
 );
 comment on table hitherto.fact_evidence is 'The messages that say a fact.';
+comment on column hitherto.fact_evidence.mention is
+    'It may mention a fact that is to be forgotten, which did not rest on it: nothing is learned from it.';
 create index fact_evidence_in on hitherto.fact_evidence (tenant, conversation, seq);
 -- Not in the table's definition, for its place among the indexes.
 alter table hitherto.fact_evidence add primary key (tenant, fact, conversation, seq);

@@ -43,6 +43,7 @@ create table hitherto.conversation (
     extracted     json        not null default '[]',
     indexed_seq   bigint      not null default 0,
     facts_due_at  timestamptz,
+    facts_resume_at timestamptz,
     finish_seq    bigint      not null default 0,
     failures      integer     not null default 0,
     resume_at     timestamptz,
@@ -64,6 +65,7 @@ comment on column hitherto.conversation.messages_rev is
     'The revision at which messages last came, went or were hidden: not moved by what is derived from them.';
 comment on column hitherto.conversation.said_at is 'When the newest message that is shown was said; without one, when it was made.';
 comment on column hitherto.conversation.switched_rev is 'The revision at which messages last came back.';
+comment on column hitherto.conversation.facts_resume_at is 'Until then, as a reading for facts failed, none begins.';
 comment on column hitherto.conversation.finish_seq is 'Messages below it are to be digested and read, whatever the triggers say.';
 comment on column hitherto.conversation.indexed_seq is 'Messages below it are in the search index, as far as they belong there.';
 create index conversation_recent on hitherto.conversation (tenant, user_id, agent, said_at desc, ref desc);

@@ -6,7 +6,7 @@ from alembic import op
 
 from hitherto.store import schema
 
-revision = "0115"
+revision = "0116"
 down_revision = None
 
 
