@@ -59,12 +59,12 @@ OF_THE_STORE = {
 
 GIVEN = """
 update hitherto.conversation set finish_seq = 1, failures = 2, resume_at = '2026-11-03Z',
-    facts_due_at = '2026-11-03Z' where id = 'empty';
+    facts_due_at = '2026-11-03Z', facts_resume_at = '2026-11-03Z' where id = 'empty';
 update hitherto.message set said_at = '2026-11-03Z', said_offset = 3600 where seq = 0;
 update hitherto.digest set kept_from = 3, since = 1, family = 'gpt', error = 'Broken.', hidden_rev = 9 where id = 1;
 update hitherto.fact set visibility = 'shared', state = 'withdrawn', ended_at = '2026-11-03Z', repeated = 4,
     version = 5, metadata = '{"a": 1}' where id = 1;
-update hitherto.fact_evidence set retracted = true where fact = 1;
+update hitherto.fact_evidence set retracted = true, mention = true where fact = 1;
 update hitherto.model_call set tokens_cached = 1, tokens_out = 2, cost = 0.5, cause = 'refused';
 update hitherto.run_event set call_id = 'call 1';
 """

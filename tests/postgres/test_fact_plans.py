@@ -174,7 +174,7 @@ CASES = {
     "remembered": bound("remembered", {**SCOPE, "ref": 1, "seq": 7}, 1, 4 * (2 * OWN + 200)),
     "forgettings": bound("forgettings", {**SCOPE, "ref": 7, "turn": 3}, 1, 4),
     "facts_to_forget": bound("facts_to_forget", {**SCOPE, "id": 7}, 2, 4 * (2 * OWN + 200)),
-    "messages_of_fact": bound("messages_of_fact", {**SCOPE, "id": 7, "most_evidence": 100}, 1, 3),
+    "messages_of_fact": bound("messages_of_fact", {**SCOPE, "id": 7, "mention": False, "most_evidence": 100}, 1, 3),
     "asked_to_forget": bound("asked_to_forget", {**SCOPE, "ref": 7, "first": 0, "last": 9}, 0, 40),
     "forgotten": bound("forgotten", {**SCOPE, "ref": 1, "first": 100, "last": 109}, 0, 40),
     "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 1, 20),

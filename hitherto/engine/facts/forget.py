@@ -117,8 +117,8 @@ async def _rest_of_turn(handle: Handle, conversation: str, seq: int, asked: Sequ
 
 
 async def _mentions(handle: Handle, recaller: Recaller | None, facts: Sequence[Fact], *, private: bool) -> list[Hit]:
-    """The messages with half of the words of a fact that tell something, two of them where it has two: those with the
-    most words first. A private conversation names its own."""
+    """The messages with half of the words of a fact that tell something, those with the most words first. A private
+    conversation names its own."""
     if recaller is None:
         return []
     criteria = SearchFilter(
@@ -127,7 +127,7 @@ async def _mentions(handle: Handle, recaller: Recaller | None, facts: Sequence[F
     today, found = datetime.now(UTC).date(), dict[tuple[str, int], tuple[int, float, Hit]]()
     for fact in facts:
         terms = question_terms(fact.content)
-        least = max(ceil(len(terms.begins) / 2), min(len(terms.begins), 2))
+        least = ceil(len(terms.begins) / 2)
         hits = await recaller.recall(fact.content, criteria, today=today, limit=_NEAREST, rerank=False)
         for hit in hits.hits if least else ():
             (words,) = await aside(len(hit.text), _words, [terms], hit.text)
