@@ -33,6 +33,8 @@ POLICY = token_threshold(60, keep_messages=2, archive=True, facts=True)
 QUOTES_NOTHING = {
     *("agent", "alembic_version", "api_key", "erasure", "subject", "subject_member", "user_zone", "worker"),
     *(
+        "absence",
+        "branch",
         "context",
         "conversation",
         "fact_evidence",

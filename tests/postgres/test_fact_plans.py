@@ -85,8 +85,8 @@ FILL = f"""
                             else 1 end,
            case when user_id = 'u' then row_number() over (partition by user_id order by id) - 1 else id % 20 end, now()
     from hitherto.fact;
-    insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
-    select 'acme', 1 + n, 3, now(), 'u' || n, 'a' from generate_series(1, {MORE // 10}) n;
+    insert into hitherto.forgetting (tenant, conversation, turn, seq, at, user_id, agent)
+    select 'acme', 1 + n, 3, 4, now(), 'u' || n, 'a' from generate_series(1, {MORE // 10}) n;
     insert into hitherto.fact_event (tenant, fact, no, action, version, category, content, visibility)
     select tenant, id, no, 'extracted', no, category, content, visibility from hitherto.fact, generate_series(1, 3) no;
 

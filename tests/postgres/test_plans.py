@@ -57,7 +57,7 @@ FILL = f"""
     insert into hitherto.conversation (tenant, ref, user_id, agent, id)
     select 'of many', {OTHERS + 1} + n, 'u' || n, 'a', 'c' from generate_series(1, {OTHERS}) n;
 
-    update hitherto.conversation set digested_at = updated_at, facts_due_at = now();
+    update hitherto.conversation set digested_at = updated_at, said_at = updated_at, facts_due_at = now();
     insert into hitherto.agent (tenant, agent, updated_at)
     select 'acme', 'a' || n, now() from generate_series(1, {OTHERS}) n
     union all
@@ -114,8 +114,8 @@ FILL = f"""
 } else 1 end, sha256(n::text::bytea), n, n, n, n / 4, 't'
     from generate_series(0, {LENGTH - 1}) n;
 
-    insert into hitherto.forgetting (tenant, conversation, turn, at, user_id, agent)
-    select 'acme', 1 + n, 3, now(), 'u' || n, 'a' from generate_series(1, {OTHERS}) n;
+    insert into hitherto.forgetting (tenant, conversation, turn, seq, at, user_id, agent)
+    select 'acme', 1 + n, 3, 4, now(), 'u' || n, 'a' from generate_series(1, {OTHERS}) n;
 
     insert into hitherto.receipt (tenant, key_hash, conversation, fingerprint, start_seq, end_seq, rev, created_at)
     select 'acme', sha256(n::text::bytea), 1, 'f', n, n, n, now() from generate_series(0, {LENGTH - 1}) n;
@@ -151,8 +151,8 @@ EVENTS = {"kinds": ["error"] * 2, "names": ["n"] * 2, "call_ids": ["c"] * 2, "pa
 CASES = {
     "lock": Case("lock", MAIN, 1),
     "head": Case("head", MAIN, 1),
-    "head_at, lately": Case("head_at", {**MAIN, "at": LENGTH // 2 - 5}, 1),
-    "head_at, long ago": Case("head_at", {**MAIN, "at": 50}, 1),
+    "head_at, lately": Case("head_at", {**MAIN, "at": LENGTH // 2 - 5, "upto": None}, 1),
+    "head_at, long ago": Case("head_at", {**MAIN, "at": 50, "upto": None}, 1),
     "open_calls": Case("open_calls", {**MAIN, "hashes": [CALL, b"no such call"]}, 1),
     "close_calls": Case("close_calls", {**REF, "hashes": [CALL]}, 0),
     "receipt": Case("receipt", {"tenant": "acme", "key_hash": b"never used"}, 0),
