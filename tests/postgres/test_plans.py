@@ -114,6 +114,11 @@ FILL = f"""
 } else 1 end, sha256(n::text::bytea), n, n, n, n / 4, 't'
     from generate_series(0, {LENGTH - 1}) n;
 
+    insert into hitherto.branch (tenant, conversation, start_seq, parent_seq)
+    select 'acme', 1 + n % {OTHERS}, 4 + n, n - 1 from generate_series(0, {LENGTH - 1}) n;
+    insert into hitherto.absence (tenant, conversation, start_seq, end_seq, from_rev, until_rev)
+    select 'acme', 2 + n % {OTHERS}, n, n, 1, 2 from generate_series(0, {LENGTH - 1}) n;
+
     insert into hitherto.forgetting (tenant, conversation, turn, seq, at, user_id, agent)
     select 'acme', 1 + n, 3, 4, now(), 'u' || n, 'a' from generate_series(1, {OTHERS}) n;
 

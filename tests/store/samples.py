@@ -236,7 +236,7 @@ async def log_of(store: Store, name: str, *, scope: Scope = SCOPE) -> list[Logge
 
 def timeless(head: Head | None) -> dict[str, object] | None:
     """What every head has, without its clock readings, which differ from read to read."""
-    left_out = ("now", "clock", "open_calls")
+    left_out = ("now", "clock", "open_calls", "messages_rev")
     return None if head is None else {name: value for name, value in vars(head).items() if name not in left_out}
 
 

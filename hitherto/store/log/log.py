@@ -275,7 +275,9 @@ class LogStore(Part):
 
         async with self._with_connection(read) as found:
             rev = found[0][0] if found else 0
-            return rev, [(rows.logged_from(row[1:-3]), row[-3:]) for row in found if row[1] is not None]
+            return rev, [
+                (rows.logged_from(row[1:-3]), (row[-3], row[-2], row[-1])) for row in found if row[1] is not None
+            ]
 
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int

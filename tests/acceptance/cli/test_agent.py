@@ -95,7 +95,7 @@ def test_a_session(endpoint: Endpoint, database: str) -> None:
     by_name = {one["event"]: one for one in events}
     assert by_name["freed"]["payload"]["tokens"] > 0
     (session,) = by_name["sessions"]["sessions"]
-    assert (session["session_id"], session["messages"]) == ("s", 8)
+    assert (session["session_id"], session["messages"]) == ("s", 6)
     history = by_name["history"]
     assert [one["content"] for one in history["messages"] if one["role"] == "user"] == [
         "Where is my order?",

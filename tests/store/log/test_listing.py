@@ -92,6 +92,7 @@ class TestListing:
             rev=2,
             created_at=found.created_at,
             updated_at=written.head.now,
+            said_at=found.said_at,
             ref=written.head.ref,
         )
         assert found.created_at <= first.head.now
