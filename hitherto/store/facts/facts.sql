@@ -376,7 +376,7 @@ with now as materialized (
     where tenant = %(tenant)s and fact = %(id)s and not mention and not (select so from remembered)
 )
 update hitherto.fact f
-set state = 'deleted', content = '', fingerprint = '', metadata = '{}', tokens = 0, length = 0, hashes = '', counts = '',
+set state = 'deleted', superseded_by = case when state = 'superseded' then superseded_by end, content = '', fingerprint = '', metadata = '{}', tokens = 0, length = 0, hashes = '', counts = '',
     space = null, code = null, indexed = false, version = version + 1, updated_at = greatest(now.at, updated_at),
     ended_at = coalesce(ended_at, greatest(now.at, updated_at))
 from now

@@ -203,7 +203,7 @@ def fact_from(row: Row, evidence: tuple[Evidence, ...]) -> Fact:
         extracted_at=extracted_at,
         updated_at=updated_at,
         ended_at=ended_at,
-        superseded_by=None if state == FactState.CURRENT else superseded_by,
+        superseded_by=None if state in (FactState.CURRENT, FactState.WITHDRAWN) else superseded_by,
         evidence=evidence,
     )
 
