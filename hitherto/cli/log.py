@@ -1,4 +1,4 @@
-"""`hitherto log` and `hitherto digests`."""
+"""`hitherto log`, `hitherto branches` and `hitherto digests`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from hitherto.cli.terminal.tables import (
     shortened,
     wide,
 )
+from hitherto.core.log.branch import Branch
 from hitherto.core.digests.digest import Digest, Status
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged
@@ -100,6 +101,46 @@ def _json(logged: Logged, *, cleared: bool) -> dict[str, Any]:
         "metadata": json.loads(message.metadata),
         "payload": message.payload,
     }
+
+
+def branches(
+    id: options.Conversation,
+    switch: Annotated[
+        int | None, typer.Option(min=0, max=MOST, metavar="SEQ", help="First show the branch with this message.")
+    ] = None,
+    *,
+    target: Target,
+    as_json: options.Json = False,
+) -> None:
+    """List the branches: what has stood in the place of messages, and what is shown of it.
+
+    A branch is what was replaced, as by regenerating an answer, or taken back. Each begins with the message `seq`.
+    """
+
+    async def listed(conversation: Conversation) -> list[Branch]:
+        if switch is not None:
+            await conversation.switch(switch)
+        return [one async for one in in_pages(conversation.branches, lambda last: last.seq, -1)]
+
+    found, _ = with_conversation(target, id, listed, read_only=switch is None)
+    if as_json:
+        output.print_json({"conversation": id, "branches": [output.fields_of(one) for one in found]})
+    elif found:
+        output.show(_branches_table(found))
+    else:
+        output.say("There is one branch: no message of it was replaced or taken back.")
+
+
+def _branches_table(found: Sequence[Branch]) -> Table:
+    columns = [
+        Column("after", [or_none(one.parent if one.parent >= 0 else None) for one in found], right=True),
+        Column("messages", [seq_range(one.seq, one.last) for one in found], right=True),
+        Column("shown", ["yes" if one.shown else "" for one in found]),
+        Column("role", [one.role.value for one in found], gives=1),
+        said([one.said_at for one in found], minutes=True, gives=2),
+        Column("begins", [Text(shortened(one.text)) for one in found], prose=True),
+    ]
+    return fitted(None, columns, styles=["" if one.shown else "dim" for one in found])
 
 
 _COLORS = {Status.FAILED: "red", Status.PROCESSING: "yellow"}

@@ -47,7 +47,8 @@ select start_seq, parent_seq from hitherto.branch where tenant = %(tenant)s and 
 
 -- name: import_branches
 insert into hitherto.branch (tenant, conversation, start_seq, parent_seq)
-select %(tenant)s, %(ref)s, b.* from unnest(%(starts)s::bigint[], %(parents)s::bigint[]) b;
+select %(tenant)s, %(ref)s, b.* from unnest(%(starts)s::bigint[], %(parents)s::bigint[]) b
+returning start_seq;
 
 -- name: export_absences
 -- Which messages of a conversation were taken back for a while.
@@ -59,6 +60,7 @@ with absences as (
     insert into hitherto.absence (tenant, conversation, start_seq, end_seq, from_rev, until_rev)
     select %(tenant)s, %(ref)s, a.*
     from unnest(%(starts)s::bigint[], %(ends)s::bigint[], %(froms)s::bigint[], %(untils)s::bigint[]) a
+    returning until_rev
 )
 update hitherto.conversation set switched_rev = (select max(u) from unnest(%(untils)s::bigint[]) u)
 where tenant = %(tenant)s and ref = %(ref)s;

@@ -257,7 +257,7 @@ async def test_each_request_is_counted_and_what_fails_is_logged(
         headers = {"Authorization": f"Bearer {made.secret}", USER: SCOPE.user, AGENT: SCOPE.agent}
         async with serving(memory) as url, httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as client:
             path = HEAD.format(conversation="a-name")
-            await client.patch(f"{PREFIX}/conversations/a-name", json={"title": "A title"})
+            await client.patch(f"{PREFIX}/conversations/a-name", json={"title": "A title", "create": True})
             assert (await client.get(path)).status_code == 200
             assert (await client.get(HEAD.format(conversation="another"))).status_code == 404
             assert (await client.get("/no/such/a-name")).status_code == 404

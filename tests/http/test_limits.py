@@ -69,7 +69,7 @@ REQUESTS: dict[str, list[Callable[[int], Request]]] = {
     "tenant, user, agent, conversation, subject, member": [
         lambda size: ("GET", "/documents", {USER: "u" * size}, None),
         lambda size: ("GET", "/documents", {AGENT: "a" * size}, None),
-        lambda size: ("PATCH", f"/conversations/{'c' * size}", {}, {"title": "t"}),
+        lambda size: ("PATCH", f"/conversations/{'c' * size}", {}, {"title": "t", "create": True}),
         lambda size: ("GET", "/conversations/c/view", {SUBJECT: "s" * size}, None),
         lambda size: ("PUT", "/subjects/s", {}, {"members": ["m" * size]}),
     ],
@@ -77,9 +77,9 @@ REQUESTS: dict[str, list[Callable[[int], Request]]] = {
     "members of a subject, their number": [
         lambda size: ("PUT", "/subjects/s", {}, {"members": [str(no) for no in range(size)]})
     ],
-    "title of a conversation": [lambda size: ("PATCH", "/conversations/c", {}, {"title": "t" * size})],
+    "title of a conversation": [lambda size: ("PATCH", "/conversations/c", {}, {"title": "t" * size, "create": True})],
     "metadata of a conversation, as JSON": [
-        lambda size: ("PATCH", "/conversations/c", {}, {"metadata": {"x": "y" * (size - 9)}})
+        lambda size: ("PATCH", "/conversations/c", {}, {"metadata": {"x": "y" * (size - 9)}, "create": True})
     ],
     "metadata of a message, as JSON": [
         lambda size: message({"item": {"role": "user", "content": "hello"}, "metadata": {"x": "é" * (size - 9)}})
@@ -105,7 +105,7 @@ REQUESTS: dict[str, list[Callable[[int], Request]]] = {
     "metadata of a document, as JSON": [lambda size: document(metadata={"x": "y" * (size - 9)})],
     "content of a fact": [lambda size: ("POST", "/facts", {}, {"content": "f" * size})],
     "search triggers of a `CrossSession`, their number": [
-        lambda size: ("PATCH", "/conversations/c", {}, {"cross_session": {"search_triggers": ["again"] * size}})
+        lambda size: ("PATCH", "/conversations/c", {}, {"cross_session": {"search_triggers": ["again"] * size}, "create": True})
     ],
     "search trigger of a `CrossSession`": [
         lambda size: ("PATCH", "/conversations/c", {}, {"cross_session": {"search_triggers": ["x" * size]}})

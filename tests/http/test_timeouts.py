@@ -54,7 +54,7 @@ READS = [
 ]
 WRITES = [
     ("POST", "/conversations/c/messages", {"messages": [{"role": "user", "content": "hello"}]}),
-    ("PATCH", "/conversations/c", {"title": "t"}),
+    ("PATCH", "/conversations/c", {"title": "t", "create": True}),
 ]
 
 

@@ -20,7 +20,7 @@ from hitherto.cli.policies import COMPOSED, parse_policies, parse_policy
 from hitherto.cli.simulate import plot
 from hitherto.cli.simulate.table import FULL_HISTORY, failures, policies_table, remarks
 from hitherto.cli.terminal import output
-from hitherto.cli.transcripts.transcript import Transcript, load
+from hitherto.cli.transcripts.transcript import FileConversation, load
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
@@ -136,7 +136,7 @@ def _limits(budget: int | None, window: int | None, price: Price) -> tuple[int, 
     return budget, window or budget
 
 
-def _questions(file: Path, transcripts: Sequence[Transcript]) -> dict[str, Sequence[Labeled]]:
+def _questions(file: Path, transcripts: Sequence[FileConversation]) -> dict[str, Sequence[Labeled]]:
     """Some of the file's questions about these conversations, by conversation; empty where it has none."""
     try:
         labeled = load_questions(file)
@@ -172,14 +172,14 @@ def _read(path: Path) -> str:
         raise InvalidInput(f"the instructions {path} are not UTF-8: {error}") from error
 
 
-def _title(transcripts: Sequence[Transcript], requests: int) -> str:
+def _title(transcripts: Sequence[FileConversation], requests: int) -> str:
     name = transcripts[0].id if len(transcripts) == 1 else f"{len(transcripts)} conversations"
     messages = sum(len(transcript.messages) for transcript in transcripts)
     return f"{name}: {messages:,} messages, {requests:,} requests"
 
 
 async def _simulate(
-    transcripts: Sequence[Transcript],
+    transcripts: Sequence[FileConversation],
     policies: Mapping[str, Policy],
     price: Price,
     *,

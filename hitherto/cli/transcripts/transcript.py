@@ -28,14 +28,14 @@ _TIMES = ("at", "created_at", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class FileConversation:
     """One conversation of a file, in order. `id` is a valid name of a conversation."""
 
     id: str
     messages: tuple[Message, ...]
 
 
-def load(path: Path, *, conversation: str | None = None, unreadable: list[str] | None = None) -> list[Transcript]:
+def load(path: Path, *, conversation: str | None = None, unreadable: list[str] | None = None) -> list[FileConversation]:
     """The conversations of the file at `path`, as `parse` returns them. Raises InvalidTranscript."""
     data = read_bytes(path)
     path = Path("standard input") if path == _STDIN else path
@@ -53,7 +53,7 @@ def read_bytes(path: Path) -> bytes:
 
 def parse(
     data: bytes, path: Path, *, conversation: str | None = None, unreadable: list[str] | None = None
-) -> list[Transcript]:
+) -> list[FileConversation]:
     """The conversations in a file's content, or only `conversation`: those of a LoCoMo file, named by their
     `sample_id`; of a JSON list of lists of messages, named as the file and their place in it (from 0); of JSON lines
     the only one, named as the file.
@@ -66,11 +66,11 @@ def parse(
         return _lists(data, path, conversation, unreadable)
     if data.lstrip()[:1] == b"[":
         samples = locomo.samples(data, path, conversation)
-        return [Transcript(checked_id(sample.name, path), sample.messages) for sample in samples]
+        return [FileConversation(checked_id(sample.name, path), sample.messages) for sample in samples]
     if conversation is not None and conversation != path.stem:
         raise InvalidTranscript(f"{path} holds one conversation, {path.stem!r}; leave --conversation out")
     try:
-        return [Transcript(checked_id(path.stem, path), _lines(data, path))]
+        return [FileConversation(checked_id(path.stem, path), _lines(data, path))]
     except InvalidTranscript as error:
         raise _unused(error) from error
 
@@ -98,7 +98,7 @@ def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _lists(data: bytes, path: Path, wanted: str | None, unreadable: list[str] | None) -> list[Transcript]:
+def _lists(data: bytes, path: Path, wanted: str | None, unreadable: list[str] | None) -> list[FileConversation]:
     try:
         conversations = cast("list[object]", json.loads(data, parse_constant=_no_number))
     except (ValueError, RecursionError, InvalidMessage) as error:
@@ -106,12 +106,12 @@ def _lists(data: bytes, path: Path, wanted: str | None, unreadable: list[str] | 
     names = [f"{path.stem}-{number}" for number in range(len(conversations))]
     if wanted is not None and wanted not in names:
         raise InvalidTranscript(f"{path} has no conversation {wanted!r}; it has {names[0]} to {names[-1]}")
-    found: list[Transcript] = []
+    found: list[FileConversation] = []
     for name, items in zip(names, conversations, strict=True):
         if wanted not in (None, name):
             continue
         try:
-            found.append(Transcript(checked_id(name, path), _listed(items, f"{path}: {name}")))
+            found.append(FileConversation(checked_id(name, path), _listed(items, f"{path}: {name}")))
         except InvalidTranscript as error:
             if unreadable is None:
                 raise _unused(error) from error

@@ -137,6 +137,7 @@ with gone as (
 ), away as (
     insert into hitherto.absence (tenant, conversation, start_seq, end_seq, from_rev, until_rev)
     select %(tenant)s, %(ref)s, start_seq, end_seq, rev, %(rev)s from gone
+    returning start_seq
 ), digests as (
     update hitherto.digest d set status = 'completed', hidden_rev = null
     from gone g

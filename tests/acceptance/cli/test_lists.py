@@ -48,7 +48,7 @@ def at(database: str) -> Callable[..., Ran]:
 
 async def filled(url: str) -> None:
     async with hitherto.open(url, worker=False) as memory:
-        for tenant, person, name in (("local", "me", "keys"), ("local", "ann", "boats"), ("other", "bob", "books")):
+        for tenant, person, name in (("local", "ann", "boats"), ("local", "me", "keys"), ("other", "bob", "books")):
             chat = memory.conversation(name, scope=Scope(tenant=tenant, user=person, agent="cli"))
             await chat.append(user(f"[bold]Where[/] are the {name}? \x1b[31m"), assistant("There."))
         await memory.conversation("keys", scope=Scope(tenant="local", user="me", agent="cli")).configure(
