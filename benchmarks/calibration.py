@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import hitherto
 from hitherto.cli.bench.questions import LabeledConversation, append, load
-from hitherto.cli.transcripts.transcript import Transcript
+from hitherto.cli.transcripts.transcript import FileConversation
 from hitherto.core.recall import rank
 from hitherto.core.recall.bm25 import WordScores
 from hitherto.core.recall.filter import EntryKind
@@ -120,7 +120,7 @@ async def _scopes(memory: Memory, labeled: LabeledConversation, *, whole: bool) 
     found: list[_Asked] = []
     for name, seqs in sessions.items():
         scope = Scope(tenant="bench", user=labeled.transcript.id if whole else name, agent="bench")
-        await append(memory, Transcript(name, labeled.transcript.messages[seqs.start : seqs.stop]), scope=scope)
+        await append(memory, FileConversation(name, labeled.transcript.messages[seqs.start : seqs.stop]), scope=scope)
         found.append(_Asked(scope, seqs, starts))
     every = range(len(labeled.transcript.messages))
     return [_Asked(found[0].scope, every, starts)] if whole else found

@@ -108,7 +108,14 @@ def method(function: Function, owner: str) -> str:
     returns = "" if function.returns is None else ast.unparse(function.returns)
     call = f"{function.name}({passed_on(function.args)})"
     part = owner.lower()
-    if isinstance(function, ast.AsyncFunctionDef):
+    if isinstance(function, ast.AsyncFunctionDef) and returns == "Conversation":
+        body = (
+            f"made = self._run(lambda {part}: {part}.{call})\n"
+            "        return SyncConversation(\n"
+            "            self._background, lambda memory: memory.conversation(made.id, scope=made.scope), made)"
+        )
+        returns = "SyncConversation"
+    elif isinstance(function, ast.AsyncFunctionDef):
         body = f"return self._run(lambda {part}: {part}.{call})"
     elif returns == "Turn":
         body, returns = f"return SyncTurn(self._background, self._part.{call})", "SyncTurn"

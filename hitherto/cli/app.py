@@ -50,6 +50,7 @@ _ELSEWHERE = {
     "keys": ("service.keys", "keys"),
     "worker": ("service.worker", "worker"),
     "migrate": ("service.migrate", "migrate"),
+    "branches": ("log", "branches"),
     "digests": ("log", "digests"),
     "conversations": ("lists", "conversations"),
     "scopes": ("lists", "scopes"),

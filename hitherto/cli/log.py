@@ -28,8 +28,8 @@ from hitherto.cli.terminal.tables import (
     shortened,
     wide,
 )
-from hitherto.core.log.branch import Branch
 from hitherto.core.digests.digest import Digest, Status
+from hitherto.core.log.branch import Branch
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.message import Kind, Logged
 from hitherto.core.log.ranges import Ranges

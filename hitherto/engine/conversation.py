@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -66,7 +67,7 @@ from hitherto.engine.facts.forget import ForgottenFact, forget
 from hitherto.engine.facts.remember import remember
 from hitherto.engine.handle import Handle, check_unchanged
 from hitherto.engine.log.append import AppendResult, Place, append
-from hitherto.engine.log.branch import branches, switch
+from hitherto.engine.log.branch import branches, fork, switch
 from hitherto.engine.log.erase import erase_messages
 from hitherto.engine.log.rewind import Rewinder, cleared
 from hitherto.engine.purge import purge
@@ -736,6 +737,31 @@ class Conversation:
         """
         place = checked_limit(seq, minimum=0, most=2**62, name="seq")
         return await switch(self._handle, place, expect=checked_revision(expect, "expect"))
+
+    async def fork(self, *, at: int | None = None, id: str | None = None) -> Conversation:
+        """A new conversation that begins with the messages of this one, up to message `at` (None: all that are shown),
+        and goes on by itself; this one stays as it is. It has this one's settings, title and metadata. `id` is its id;
+        the default is a new one.
+
+        What the messages have in common stays so: their digests are not made again, facts are not read from them and a
+        search does not find them a second time, and `erase` erases them in all forks. Where this conversation is
+        deleted, or takes messages back, its forks show them still. Revisions count on from this one's.
+
+        Raises InvalidInput for a message that does not exist, was cleared or is not shown, Conflict where there is a
+        conversation with that id, NotFound where this one does not exist.
+        """
+        return self._named(await self._fork(at=at, id=id))
+
+    async def _fork(self, *, at: int | None = None, id: str | None = None) -> str:
+        """Make a conversation that begins as this one. Returns its id. See `fork`."""
+        last = None if at is None else checked_limit(at, minimum=-1, most=2**62, name="at")
+        return await fork(self._handle, last, None if id is None else checked_name(id, "conversation"))
+
+    def _named(self, id: str) -> Conversation:
+        """A conversation as this one, with another id."""
+        made = copy(self)
+        made.id, made._handle = id, replace(self._handle, id=id)
+        return made
 
     async def replace(
         self,

@@ -181,6 +181,7 @@ OPERATIONS = (
         pop            POST    /conversations/{conversation}/pop
         rewind         POST    /conversations/{conversation}/rewind
         switch         POST    /conversations/{conversation}/switch
+        _fork          POST    /conversations/{conversation}/forks
         replace        PUT     /conversations/{conversation}/items
         clear          POST    /conversations/{conversation}/clear
         erase          POST    /conversations/{conversation}/erase     repeatable

@@ -58,8 +58,8 @@ from hitherto.digest d
 cross join lateral (
     select * from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = d.conversation limit 1
 ) c
-where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and d.visible_rev is not null
-  and d.hidden_rev is null and d.end_seq >= c.view_start
+where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.copied
+  and d.visible_rev is not null and d.hidden_rev is null and d.end_seq >= c.view_start
   and (d.action = 'chunk' or d.id = (select s.id from ({standing_summary}) s))
 
 -- part: shown_digests

@@ -13,6 +13,7 @@ from typing import LiteralString, cast
 _FILES = (
     "connections/connections.sql",
     "shown.sql",
+    "log/forks.sql",
     "log/heads.sql",
     "log/log.sql",
     "log/branches.sql",

@@ -15,7 +15,7 @@ from hitherto.core.facts.fact import NewFact
 from hitherto.core.facts.queries import AddedFact, CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
-from hitherto.core.log.head import REPLACED
+from hitherto.core.log.head import REPLACED, HeadWithCalls
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import (
     AnyProbe,
@@ -39,7 +39,7 @@ from hitherto.store.documents import document_values
 from hitherto.store.errors import ours
 from hitherto.store.facts.learn import count_forgettings, count_remembered, forget_facts_of, learn, remember
 from hitherto.store.facts.rows import read_current_facts
-from hitherto.store.log import heads
+from hitherto.store.log import forks, heads
 from hitherto.store.recall import removal
 from hitherto.store.sql import SQL
 
@@ -144,12 +144,20 @@ class Unit:
                     return tuple(ToolItem(seq, (*calls,), (*answers,)) for seq, calls, answers in await read.fetchall())
         return None if found is None else rows.mark_from(found)
 
-    async def tail(self, n: int) -> list[Logged]:
-        """The newest `n` live messages from `head.view_start` on, ascending by seq."""
-        values = {**self._at, "view_start": self.head.view_start, "n": max(n, 0)}
+    async def tail(self, n: int, *, stop: int | None = None) -> list[Logged]:
+        """The newest `n` live messages from `head.view_start` on, below seq `stop` (None: all), ascending by seq."""
+        stop = self.head.next_seq if stop is None else stop
+        values = {**self._at, "view_start": self.head.view_start, "stop": stop, "n": max(n, 0)}
         with ours():
             found = await rows.fetched(rows.as_messages(await self._connection.execute(SQL["tail"], values)))
         return found[::-1]
+
+    async def ending_at(self, seq: int) -> HeadWithCalls:
+        """The head as far as message `seq`, without what `Head` says of a past one."""
+        past = {**self._names, "at": self.head.rev, "upto": seq}
+        with ours():
+            found = rows.named(await self._connection.execute(SQL["head_at"], past))
+            return await heads.head_with_calls(await found.fetchone(), [])
 
     async def next_digest(self) -> int:
         """An id for a digest row, never given to another row."""
@@ -273,6 +281,18 @@ class Unit:
         with ours():
             hashes = [heads.call_hash(call) for call in calls]
             await self._connection.execute(SQL["close_calls"], {**self._at, "hashes": hashes})
+
+    async def fork(self, name: str, after: HeadWithCalls) -> bool:
+        """Make a conversation of this name, as described as this one, with the messages below `after.next_seq` in the
+        state `after`, which may be an earlier one of this conversation. Returns whether there was none of that name.
+        Takes the place of `commit`."""
+        assert not self._done, "a unit of work commits once"
+        allow_long_work(self._connection)
+        with ours():
+            made = await forks.fork(self._connection, self._whose, name, self._row, after)
+            await self._connection.execute("commit" if made else "rollback")
+        self._done = True
+        return made
 
     async def commit(self, changes: Changes) -> tuple[int, ...]:
         """Write everything or nothing; returns the ids of the digests in `changes.fire`, in their order. Those in

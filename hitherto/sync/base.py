@@ -196,12 +196,13 @@ class SyncMemoryBase:
 
 
 class SyncPart(Generic[Part]):
-    """A part of a memory, which `make` makes of the memory: anew in a process that was forked."""
+    """A part of a memory, which `make` makes of the memory: anew in a process that was forked. `made` is one that is
+    made already."""
 
-    def __init__(self, background: BackgroundMemory, make: Callable[[Memory], Part]) -> None:
+    def __init__(self, background: BackgroundMemory, make: Callable[[Memory], Part], made: Part | None = None) -> None:
         self._background, self._make = background, make
         memory = background.memory()
-        self._made = memory, make(memory)
+        self._made = memory, make(memory) if made is None else made
 
     @property
     def _part(self) -> Part:

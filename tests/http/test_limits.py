@@ -105,7 +105,12 @@ REQUESTS: dict[str, list[Callable[[int], Request]]] = {
     "metadata of a document, as JSON": [lambda size: document(metadata={"x": "y" * (size - 9)})],
     "content of a fact": [lambda size: ("POST", "/facts", {}, {"content": "f" * size})],
     "search triggers of a `CrossSession`, their number": [
-        lambda size: ("PATCH", "/conversations/c", {}, {"cross_session": {"search_triggers": ["again"] * size}, "create": True})
+        lambda size: (
+            "PATCH",
+            "/conversations/c",
+            {},
+            {"cross_session": {"search_triggers": ["again"] * size}, "create": True},
+        )
     ],
     "search trigger of a `CrossSession`": [
         lambda size: ("PATCH", "/conversations/c", {}, {"cross_session": {"search_triggers": ["x" * size]}})

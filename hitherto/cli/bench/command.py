@@ -23,7 +23,7 @@ from hitherto.cli.policies import parse_policies
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, numbers, table_of
 from hitherto.cli.transcripts import transcript as transcripts
-from hitherto.cli.transcripts.transcript import Transcript
+from hitherto.cli.transcripts.transcript import FileConversation
 from hitherto.core.log.message import CHAT, Wire
 from hitherto.core.policy.policy import Policy
 from hitherto.engine.arguments import MOST
@@ -192,7 +192,7 @@ def work(
 
 
 async def _work(
-    conversations: Sequence[Transcript],
+    conversations: Sequence[FileConversation],
     policies: Mapping[str, Policy],
     budgets: Sequence[int],
     wire: Wire,

@@ -11,7 +11,7 @@ from typing import Any
 
 from hitherto.cli.bench.questions import LabeledConversation, LabeledQuestion, append
 from hitherto.cli.bench.retrieval import by_category, quantile
-from hitherto.cli.transcripts.transcript import Transcript
+from hitherto.cli.transcripts.transcript import FileConversation
 from hitherto.core.scope import Scope
 from hitherto.engine.context.context import Context
 from hitherto.engine.memory import Memory
@@ -114,7 +114,7 @@ async def measure(
     for at, scope in enumerate(scopes):
         for labeled in [*conversations[at:], *conversations[:at]][: beside + 1]:
             for name, seqs in _parts(labeled, sessions).items():
-                part = Transcript(name, labeled.transcript.messages[seqs.start : seqs.stop])
+                part = FileConversation(name, labeled.transcript.messages[seqs.start : seqs.stop])
                 await append(memory, part, scope=scope, policy=policy, advance=advance)
     await memory.wait_for_digests()
     await memory.wait_for_index()

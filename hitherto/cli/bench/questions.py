@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hitherto.cli.transcripts import locomo
-from hitherto.cli.transcripts.transcript import Transcript, checked_id, read_bytes, without_mark
+from hitherto.cli.transcripts.transcript import FileConversation, checked_id, read_bytes, without_mark
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
@@ -32,7 +32,7 @@ class LabeledQuestion(Labeled):
 class LabeledConversation:
     """A conversation and the questions about it."""
 
-    transcript: Transcript
+    transcript: FileConversation
     questions: tuple[LabeledQuestion, ...]
 
     def sessions(self) -> dict[str, range]:
@@ -53,7 +53,7 @@ def load(path: Path, *, named: bool = True) -> list[LabeledConversation]:
         raise InvalidTranscript(f"{path} is no LoCoMo file: it does not begin as a JSON list of conversations")
     found = [
         LabeledConversation(
-            Transcript(checked_id(sample.name, path), sample.messages),
+            FileConversation(checked_id(sample.name, path), sample.messages),
             tuple(_questions(sample, f"{path}: {sample.name}")),
         )
         for sample in locomo.samples(data, path, None, named=named)
@@ -138,7 +138,7 @@ _BATCH = 500
 
 async def append(
     memory: Memory,
-    transcript: Transcript,
+    transcript: FileConversation,
     *,
     scope: Scope,
     policy: str | None = None,

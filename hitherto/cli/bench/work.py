@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hitherto.cli.transcripts.transcript import Transcript
+from hitherto.cli.transcripts.transcript import FileConversation
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.log.message import Message, Wire
 from hitherto.core.scope import Scope
@@ -20,7 +20,7 @@ from hitherto.testing.requests import refusals
 
 async def measure(
     memory: Memory,
-    transcripts: Sequence[Transcript],
+    transcripts: Sequence[FileConversation],
     into: WorkFigures,
     *,
     wire: Wire,

@@ -20,7 +20,7 @@ from hitherto.cli.replay.run import Replayed, Sent, repeated, replay_all
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.output import one_line
 from hitherto.cli.terminal.tables import NONE, cut, numbers, or_none, table_of, wide
-from hitherto.cli.transcripts.transcript import Transcript, load
+from hitherto.cli.transcripts.transcript import FileConversation, load
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PRESETS
 from hitherto.settings import Settings
@@ -153,7 +153,7 @@ def replay(
 
 
 def run_replay(
-    transcripts: Sequence[Transcript], target: Target, *, policy: Policy, budget: int, question: str | None = None
+    transcripts: Sequence[FileConversation], target: Target, *, policy: Policy, budget: int, question: str | None = None
 ) -> list[Replayed]:
     """Replay transcripts into the target, with a progress bar, and ask each the `question` in the end."""
     settings = Settings.load(database=target.database)

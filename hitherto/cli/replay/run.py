@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from hitherto.cli.terminal.output import fields_of
-from hitherto.cli.transcripts.transcript import Transcript
+from hitherto.cli.transcripts.transcript import FileConversation
 from hitherto.core.context.budget import TokenCounter
 from hitherto.core.context.manifest import Manifest
 from hitherto.core.digests.digest import Digest, Status
@@ -106,7 +106,7 @@ def repeated(found: Sequence[Replayed]) -> float:
 
 async def replay_all(
     memory: Memory,
-    transcripts: Sequence[Transcript],
+    transcripts: Sequence[FileConversation],
     *,
     scope: Scope,
     policy: Policy,
@@ -128,7 +128,7 @@ async def replay_all(
         await _check_replaceable(conversation)
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def replay(transcript: Transcript, tokens: Sequence[int], conversation: Conversation) -> Replayed:
+    async def replay(transcript: FileConversation, tokens: Sequence[int], conversation: Conversation) -> Replayed:
         async with room:
             await conversation.delete()
             found = await _replay(
@@ -154,7 +154,7 @@ async def replay_all(
 
 async def _replay(
     memory: Memory,
-    transcript: Transcript,
+    transcript: FileConversation,
     full: Sequence[int],
     conversation: Conversation,
     *,
@@ -194,7 +194,7 @@ async def _replay(
     return found
 
 
-def _check_fits(transcript: Transcript, full: Sequence[int], budget: int) -> None:
+def _check_fits(transcript: FileConversation, full: Sequence[int], budget: int) -> None:
     for seq, (message, (before, after)) in enumerate(zip(transcript.messages, pairwise(full), strict=True)):
         by = _CHAT.framing + after - before - budget
         if message.opens_turn and by > 0:

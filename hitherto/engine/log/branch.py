@@ -1,19 +1,22 @@
-"""Branches: what else has followed a message, and going from one to another. Nothing of the log is lost by it."""
+"""Branches: what else has followed a message, and going from one to another, and forks. Nothing is lost."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import uuid4
 
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.branch import Branch
 from hitherto.core.log.head import Head
-from hitherto.core.log.ranges import joined
+from hitherto.core.log.message import Kind
+from hitherto.core.log.probe import Mark, SeqAt
+from hitherto.core.log.ranges import before, joined
 from hitherto.core.log.tail import ending, open_after
 from hitherto.engine.digests.frontiers_from_rows import frontiers
-from hitherto.engine.handle import Handle, check_unchanged
+from hitherto.engine.handle import Handle, check_end, check_unchanged
 from hitherto.engine.log.rewind import retraction
-from hitherto.errors import InvalidInput
+from hitherto.errors import Conflict, InvalidInput, NotFound
 
 _TAIL = 256
 """The newest messages, of which the state of the log's end is worked out."""
@@ -53,6 +56,48 @@ async def switch(handle: Handle, seq: int, *, expect: int | None) -> int:
         await unit.commit(Changes(head=after, restored=back))
     handle.services.appended.set()
     return last
+
+
+async def fork(handle: Handle, at: int | None, id: str | None) -> str:
+    """See `Conversation.fork`; returns the id."""
+    name = uuid4().hex if id is None else id
+    await handle.head()  # erases what has expired
+    async with handle.services.store.write(handle.scope, handle.id) as unit:
+        head = unit.head
+        if unit.new:
+            raise NotFound(
+                f"there is no conversation {handle.id!r} in scope {handle.scope}, so there is nothing to fork"
+            )
+        if at is not None:
+            check_end(head, at, "at", handle.id)
+        found = await unit.probe(SeqAt(head.last_seq if at is None else at))
+        last = max(found.seq if isinstance(found, Mark) else -1, head.view_start - 1)
+        if at is not None and at != last:
+            raise InvalidInput(
+                f"at is {at}, a message of {handle.id!r} that is not shown: give another, or show it first, "
+                f"switch({at})"
+            )
+        after = head
+        if last < head.last_seq:
+            tail = await unit.tail(_TAIL, stop=last + 1)
+            after = ending(replace(await unit.ending_at(last), ref=head.ref, next_seq=last + 1), tail)
+            after = replace(after, open_calls=open_after([one for one in tail if one.message.kind is not Kind.TEXT]))
+        after = replace(
+            after,
+            rev=head.rev,
+            messages_rev=head.rev,
+            erased=before(head.erased, last + 1),
+            extracted=((0, last),) if last >= 0 else (),
+            failures=0,
+            resume_at=None,
+            facts_due_at=None,
+            facts_resume_at=None,
+            finish_seq=0,
+        )
+        if not await unit.fork(name, after):
+            raise Conflict(f"there is a conversation {name!r} already; give the fork another id, or none")
+    handle.services.appended.set()
+    return name
 
 
 def _check(head: Head, seq: int, conversation: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,20 +52,32 @@ async def erase_messages(
     *,
     keep_facts: bool = False,
 ) -> int:
-    """Erase these messages, what rests on them, and facts that only they say, confirmed ones too (with `keep_facts`,
-    they stay); returns how many were not erased before. Raises InvalidInput, and erases nothing, for a seq that is not
-    in the log."""
+    """Erase these messages, in all forks that have them, what rests on them, and facts that only they say, confirmed
+    ones too (with `keep_facts`, they stay); returns how many were not erased before in this conversation. Raises
+    InvalidInput, and erases nothing, for a seq that is not in the log."""
+    ref, count = await _erase_here(store, scope, conversation, asked, counter, keep_facts=keep_facts)
+    while forks := await store.kin_with(scope, ref, asked):  # whoever is cut off here asks again
+        for name, through in forks:
+            there = [seq for seq in asked if seq <= through]
+            with suppress(InvalidInput):  # it was deleted meanwhile
+                await _erase_here(store, scope, name, there, counter, keep_facts=keep_facts)
+    return count
+
+
+async def _erase_here(
+    store: Store, scope: Scope, conversation: str, asked: Collection[int], counter: TokenCounter, *, keep_facts: bool
+) -> tuple[int, int]:
+    """Erase these messages of one conversation. Returns its number, and how many were not erased before."""
     async with store.write(scope, conversation) as unit:
         unknown = next((seq for seq in asked if not 0 <= seq < unit.head.next_seq), None)
         if unknown is not None:
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
             raise InvalidInput(f"{conversation!r} has no message {unknown}: {there}; nothing was erased")
         erased = without(ranges(asked), unit.head.erased)
-        if not erased:
-            return 0
-        changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
-        await unit.commit(replace(changes, forget=True, keep_facts=keep_facts))
-    return _count(erased)
+        if erased:
+            changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
+            await unit.commit(replace(changes, forget=True, keep_facts=keep_facts))
+        return unit.head.ref, _count(erased)
 
 
 async def undigest(store: Store, scope: Scope, conversation: str, start: int, counter: TokenCounter) -> bool:

@@ -351,7 +351,9 @@ class Recaller:
         last = loaded.last if loaded.last is not None and loaded.last.begins(criteria, begun) else None
         known = set[Key]() if last is None else set(last.search.keys)
         rest = [key for key in begun.keys if key not in known]
-        found = self._services.store.index.candidates(criteria, rest, space=loaded.space, around=rank.AROUND)
+        found = self._services.store.index.candidates(
+            criteria, rest, space=loaded.space, around=rank.AROUND, kin=loaded.search_data.kin
+        )
         found = await uninterrupted(found)
         if last is None:
             return found

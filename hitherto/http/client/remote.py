@@ -8,6 +8,7 @@ import inspect
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
+from copy import copy
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, Self, TypeVar, cast
 from urllib.parse import quote
@@ -294,6 +295,11 @@ class RemoteConversation(Conversation):
         params = {name: value for name, value in asked.items() if value is not None}
         response = await self._service.request("GET", path, headers=self._headers(), params=params)
         return self._service.read(response, list[Logged])
+
+    def _named(self, id: str) -> RemoteConversation:
+        made = copy(self)
+        made.id = id
+        return made
 
     def _follow(self, other: Conversation) -> None:
         if isinstance(other, RemoteConversation):

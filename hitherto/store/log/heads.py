@@ -157,6 +157,12 @@ def retracted_with(row: Any, seq: int) -> Ranges:
     return clipped(joined((first, last) for first, last, at in parts if at == rev), seq + 1)
 
 
+def retracted_before(row: Any, stop: int) -> str:
+    """The value of the column `retracted` for the messages below `stop` alone."""
+    parts: list[tuple[int, int, int]] = json.loads(row.retracted)
+    return json.dumps([(first, min(last, stop - 1), at) for first, last, at in parts if first < stop])
+
+
 def branch_from(row: Sequence[Any], retracted: str, next_seq: int) -> Branch:
     """A branch from a row of the statement `ways`, with two columns of its conversation."""
     seq, parent, text, said_at, offset, created_at, rev, role = row

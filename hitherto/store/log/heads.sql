@@ -139,7 +139,8 @@ where tenant = %(tenant)s and ref = %(ref)s;
 with recursive c as (
     select * from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s
-      and rev >= %(at)s
+      and rev >= %(at)s and not exists (
+          select 1 from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = ref and f.rev > %(at)s offset 0)
 ), away as materialized (
     select x.start_seq, x.end_seq, x.from_rev from c
     join hitherto.absence x on x.tenant = %(tenant)s and x.conversation = c.ref

@@ -99,6 +99,12 @@ class LogStore(Part):
             found = await self._all(SQL["head_at"], past, of=rows.named) if 0 <= at <= _NEVER else []
         return await heads.head_from(found[0]) if found else None
 
+    async def kin_with(self, scope: Scope, ref: int, seqs: Collection[int]) -> list[tuple[str, int]]:
+        """The conversations, by id, that have any of these messages of conversation `ref` too, as one was forked from
+        the other, not erased yet; and up to which message they have them."""
+        values = {"tenant": scope.tenant, "ref": ref, "seqs": rows.integers(list(seqs))}
+        return [(name, through) for name, through in await self._all(SQL["kin_with"], values)]
+
     async def head_and_known(
         self,
         scope: Scope,

@@ -81,10 +81,11 @@ where tenant = %(tenant)s and conversation = %(ref)s and seq >= %(start)s
 order by seq;
 
 -- name: tail
--- The newest live messages of the view, newest first.
+-- The newest live messages of the view below a seq, newest first.
 select {message_columns}
 from hitherto.message m
-where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_start)s and m.retracted_rev is null
+where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq >= %(view_start)s and m.seq < %(stop)s
+  and m.retracted_rev is null
 order by m.seq desc limit %(n)s;
 
 -- name: messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -18,6 +18,7 @@ from hitherto.core.recall.index import (
     IndexEntry,
     IndexWork,
     Key,
+    Kin,
     SearchData,
     Source,
     Unembedded,
@@ -94,11 +95,15 @@ class SearchIndex(Part):
             number, name, dimensions = codes[0][:3]
             found = Space(name, dimensions)
             self._spaces.setdefault(found, number)
+        named = beside[0] if beside else []
+        kin = {ref: Kin(own, name, through) for name, own, ref, through in named if ref is not None}
         blocks = search.blocks_from(terms, segments, postings, tails, codes)
         return SearchData(
-            blocks=blocks,
+            blocks=tuple(search.of_kin(block, kin) for block in blocks),
             waiting=tuple(
-                search.message_from(row[1:], row[0]) if row[0] is not None else search.source_from(row[1:])
+                search.waiting_of_kin(
+                    search.message_from(row[1:], row[0]) if row[0] is not None else search.source_from(row[1:]), kin
+                )
                 for row in reversed(waiting)
             ),
             space=found,
@@ -106,18 +111,26 @@ class SearchIndex(Part):
             embedded=sum(
                 int(np.count_nonzero(block.coded & (block.kinds > 0))) for block in blocks if block.coded is not None
             ),
-            refs=dict(beside[0]) if beside else {},
+            refs={name: ref for name, ref, _, _ in named},
+            kin=kin,
             about=about,
             unseen=search.unseen_from(unseen),
             due=due[0][0],
         )
 
     async def candidates(
-        self, criteria: SearchFilter, keys: Sequence[Key], *, space: Space | None, around: int
+        self,
+        criteria: SearchFilter,
+        keys: Sequence[Key],
+        *,
+        space: Space | None,
+        around: int,
+        kin: Mapping[int, Kin] = {},
     ) -> list[Candidate]:
         """The sources of the entries `keys` that still exist and pass the filter, and the messages at most `around`
         seqs from the messages among them, each once, in no order. Nothing that was erased, retracted, cleared or
-        superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has."""
+        superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has.
+        Messages of `kin` are the conversation's own, if it shows them."""
         values = {
             **search.filter_values(criteria),
             "scopes": [scope for scope, _ in keys],
@@ -125,6 +138,10 @@ class SearchIndex(Part):
             # None for a space that no search has found yet: to ask for its id would create it, which is a write.
             "space": None if space is None else self._spaces.get(space),
             "around": around,
+            "kin": list(kin),
+            "throughs": [one.through for one in kin.values()],
+            "owns": [one.own for one in kin.values()],
+            "names": [one.name for one in kin.values()],
         }
         rows = await self._all(SQL["search_candidates"], values, binary=True) if keys else []
         return matching(search.candidates_from(rows), criteria, keys, around=around)
@@ -213,10 +230,12 @@ class SearchIndex(Part):
             pass
         sources: list[Source] = []
         seen: dict[tuple[str, int], tuple[int, int]] = {}
-        for start, view_start, payload, *row in messages:
+        kept = set[tuple[int, int]]()
+        for kin, start, view_start, payload, *row in messages:
             seen[EntryKind.MESSAGE.value, row[1]] = (start, row[2] + 1)
             seen[VIEW, row[1]] = (view_start, 0)
-            if row[3] and not row[3].isspace():
+            if row[3] and not row[3].isspace() and not any((ref, row[2]) in kept for ref in kin or ()):
+                kept.add((row[1], row[2]))
                 sources.append(search.message_from(row, payload))
         for reads, *row in digests:
             seen[EntryKind.DIGEST.value, row[2]] = (row[1], reads)

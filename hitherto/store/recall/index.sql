@@ -42,10 +42,17 @@ where tenant = %(tenant)s and ref = %(ref)s and attempt = %(attempt)s
 for no key update;
 
 -- name: index_messages
--- The next messages without an entry, with those among them that do not belong in an index (without text).
-select c.indexed_seq, c.view_start, m.payload::text, 1, c.ref, m.seq,
+-- The next messages without an entry, with those among them that do not belong in an index (without text), and the
+-- conversations that have each too, of which one alone has an entry.
+select k.refs, c.indexed_seq, c.view_start, m.payload::text, 1, c.ref, m.seq,
        case when m.kind in ('text', 'tool_call', 'tool_result') and not m.erased and m.retracted_rev is null
                  and m.seq >= c.view_start and (m.expires_at is null or m.expires_at > statement_timestamp())
+                 and not exists (
+                     select 1 from unnest(k.refs) as n (ref)
+                     cross join lateral (
+                         select 1 from hitherto.search_entry e
+                         where e.tenant = %(tenant)s and e.kind = 1 and e.origin = n.ref and e.place = m.seq limit 1
+                     ) e)
             then m.text else '' end,
        coalesce(m.said_at, m.created_at), m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject
 from hitherto.search_scope s
@@ -55,9 +62,15 @@ cross join lateral (
     order by c.ref limit 100
 ) c
 cross join lateral (
+    select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({kin}) k
+) o
+cross join lateral (
     select * from hitherto.message m
     where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= c.indexed_seq order by m.seq limit %(limit)s
 ) m
+left join lateral (
+    select array_agg(k.ref) as refs from unnest(o.refs, o.throughs) as k (ref, through) where k.through >= m.seq
+) k on true
 where s.tenant = %(tenant)s and s.ref = %(ref)s
 order by c.ref, m.seq
 limit %(limit)s;

@@ -18,10 +18,12 @@ from hitherto.store.sql import SQL
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
     """What changes remove from what can be found, facts aside: the messages in `ranges`, and the documents that stand
-    for them or belong to `digests`. `reads` says that the conversation's digests are to be indexed again; `shown_from`,
-    that messages from there on can be found again."""
+    for them or belong to `digests`. Those in `hidden` stay in the log, and forks that have them may show them. `reads`
+    says that the conversation's digests are to be indexed again; `shown_from`, that messages from there on can be found
+    again."""
 
     ranges: Ranges
+    hidden: Ranges
     digests: tuple[int, ...]
     reads: bool
     shown_from: int | None
@@ -35,12 +37,10 @@ def going(changes: Changes, *, view_start: int) -> Removal:
     """What the changes remove, where the view began at `view_start` before them. What is hidden by a clear is removed
     too, with the documents that stand for any of it."""
     after = changes.head.view_start
+    hidden = (*changes.retract, *([(view_start, after - 1)] if after > view_start else []))
     return Removal(
-        ranges=(
-            *changes.erase,
-            *changes.retract,
-            *([(view_start, after - 1)] if after > view_start else []),
-        ),
+        ranges=(*changes.erase, *hidden),
+        hidden=hidden,
         digests=(*changes.supersede, *(one.digest for one in changes.rewritten if one.superseded)),
         reads=bool(after != view_start or changes.rewritten or changes.supersede or changes.restored),
         shown_from=min(
@@ -65,9 +65,12 @@ async def hold(connection: AsyncConnection[Any], at: dict[str, Any], changes: Ch
 
 
 async def unindex(connection: AsyncConnection[Any], at: dict[str, Any], gone: Removal) -> None:
-    """Delete the entries and the archived documents of what the changes remove. The caller has locked them."""
+    """Delete the entries and the archived documents of what the changes remove, and hand on to forks what they still
+    show. The caller has locked them."""
     if gone.reads:
         await connection.execute(SQL["unindex_digests"], at)
+    if gone.hidden:
+        await connection.execute(SQL["hand_on_entries"], {**at, "ranges": multirange(gone.hidden)})
     if gone.digests or gone.ranges:
         await _gone(connection, at, gone.ranges, gone.digests)
 
@@ -81,7 +84,11 @@ async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last
 
 
 async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Delete all entries and archived documents of a conversation; its facts are left alone."""
+    """Delete all entries and archived documents of a conversation, but for what forks still show: that is handed on to
+    them, with the evidence of facts."""
+    everything = {**at, "ranges": multirange([(0, last)] if last >= 0 else []), "firsts": [0], "lasts": [last]}
+    for name in ("hand_on_entries", "hand_on_evidence", "hand_on_forks"):
+        await connection.execute(SQL[name], everything)
     await connection.execute(SQL["unindex_digests"], at)
     await _gone(connection, at, [(0, last)])
 

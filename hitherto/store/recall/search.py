@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from struct import Struct
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from hitherto.core.log.speaker import author_in
 from hitherto.core.log.time_zone import with_offset
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
-from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Source
+from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Kin, Source
 from hitherto.core.recall.vectors import Space
 
 SEGMENT = 4_096
@@ -137,6 +138,25 @@ def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDA
     codes, coded = np.zeros((size, bits.shape[1]), np.uint8), np.zeros(size, np.bool_)
     codes[numbers[here] - first], coded[numbers[here] - first] = bits[here], True
     return codes, coded
+
+
+def of_kin(block: IndexBlock, kin: Mapping[int, Kin]) -> IndexBlock:
+    """The block, with what kin have together with a conversation as that one's."""
+    origins = block.origins
+    for ref, one in kin.items():
+        if origins is not None and block.places is not None:
+            there = (origins == ref) & (block.places <= one.through)
+            there &= block.kinds % FURTHER == CODES[EntryKind.MESSAGE]
+            origins = np.where(there, one.own, origins)
+    return replace(block, origins=origins) if kin else block
+
+
+def waiting_of_kin(source: Source, kin: Mapping[int, Kin]) -> Source:
+    """A source without an entry likewise."""
+    one = kin.get(source.origin) if source.kind is EntryKind.MESSAGE else None
+    if one is None or source.place > one.through:
+        return source
+    return replace(source, origin=one.own, conversation=one.name)
 
 
 def unseen_from(rows: Iterable[Row]) -> dict[EntryKind, dict[int, int]]:

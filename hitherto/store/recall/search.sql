@@ -86,14 +86,15 @@ cross join lateral (
 group by f.space, f.name, f.dimensions, f.scope;
 
 -- name: search_refs
--- The numbers of the scope's own conversations by their names.
-select c.id, c.ref
+-- The numbers of the scope's own conversations by their names, and of those that have messages of them too.
+select c.id, c.ref, k.ref, k.through
 from unnest(%(ids)s::text[]) as i (id)
 cross join lateral (
     select * from hitherto.conversation c
     where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, false) and c.agent = %(agent)s
       and c.id = i.id limit 1
-) c;
+) c
+cross join lateral (select null::bigint as ref, null::bigint as through union all select * from ({kin}) k) k;
 
 -- name: search_about
 -- The numbers of the conversations about a subject. In two parts, as the index on the subject leaves out conversations
@@ -165,6 +166,9 @@ select * from (
        and (m.expires_at is null or m.expires_at > statement_timestamp()) and m.text ~ '\S'
        and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting}
        and not exists (
+           select 1 from hitherto.fork f
+           where f.tenant = %(tenant)s and f.conversation = c.ref and f.end_seq >= m.seq and f.source is not null offset 0)
+       and not exists (
            select 1 from hitherto.search_entry e
            where e.tenant = %(tenant)s and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
     union all
@@ -201,6 +205,13 @@ select * from (
 order by said_at desc, place desc
 limit %(limit)s;
 
+-- part: of_kin
+-- Where the conversation of the message `m` has it together with the one that searches: that conversation.
+select n.own, n.name, (
+    select view_start from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = n.own limit 1) as view_start
+from unnest(%(kin)s::bigint[], %(throughs)s::bigint[], %(owns)s::bigint[], %(names)s::text[]) as n (ref, through, own, name)
+where n.ref = m.conversation and n.through >= m.seq limit 1
+
 -- name: search_candidates
 -- The sources of entries as they are now, and the messages near those that are messages, each with its entries and their
 -- vectors.
@@ -236,38 +247,45 @@ with hit as (
     ) v on true
     group by n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.said_offset, n.author
 )
-select e.scope, e.passages, e.vectors, e.author, e.kind, e.origin, e.place, w.text, e.said_at, e.said_offset, w.id,
+select e.scope, e.passages, e.vectors, e.author, e.kind, coalesce(w.origin, e.origin), e.place, w.text, e.said_at, e.said_offset, w.id,
        w.start_seq,
        w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata, w.private
 from found e
 cross join lateral (
-    (select c.id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject,
+    (select coalesce(n.name, c.id) as id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject,
             left(m.text, %(text)s) as text, c.title, null::text as doc_type, null::text as metadata,
-            null::text as namespace, c.private
+            null::text as namespace, c.private, n.own as origin
      from hitherto.message m
      cross join lateral (
          select id, agent, subject, title, private, view_start from hitherto.conversation c
          where c.tenant = %(tenant)s and c.ref = m.conversation limit 1
      ) c
+     left join lateral ({of_kin}) n on true
      where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
        and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
        and (m.expires_at is null or m.expires_at > statement_timestamp())
-       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting} limit 1)
+       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting}
+       and (n.own is null or exists (
+           select 1 from hitherto.message o
+           where o.tenant = %(tenant)s and o.conversation = n.own and o.seq = m.seq and o.seq >= n.view_start
+             and o.retracted_rev is null and not o.erased offset 0)) limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), d.conversation_title,
-            null, null, null, d.private
+            null, null, null, d.private, null
      from ({shown_digests}) d
-     where e.kind = 2 and d.id = e.place and {until} limit 1)
+     where e.kind = 2 and d.id = e.place and {until} and not exists (
+         select 1 from unnest(%(kin)s::bigint[], %(throughs)s::bigint[]) as n (ref, through)
+         where n.ref = d.conversation and n.through >= d.end_seq) limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(p.text, %(text)s), d.title, d.doc_type,
-            d.metadata::text, d.namespace, d.private
+            d.metadata::text, d.namespace, d.private, null
      from ({shown_documents}) d
      cross join lateral (
          select * from hitherto.passage p where p.tenant = %(tenant)s and p.document = d.id and p.no = e.place limit 1
      ) p
      where e.kind = 3 and d.id = e.origin and {until} limit 1)
     union all
-    (select null, null, null, null, f.agent, f.subject, left(f.content, %(text)s), null, null, null, null, false
+    (select null, null, null, null, f.agent, f.subject, left(f.content, %(text)s), null, null, null, null, false, null
      from ({shown_facts}) f
      where e.kind = 4 and f.id = e.origin and f.state = 'current' limit 1)
 ) w

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitherto.cli.transcripts.transcript import Transcript, parse
+from hitherto.cli.transcripts.transcript import FileConversation, parse
 from hitherto.core.log.message import Kind
 from hitherto.errors import InvalidTranscript
 
@@ -46,7 +46,7 @@ def sample(**changes: Any) -> dict[str, Any]:
     return {"sample_id": "conv-1", "conversation": {**dialogue, **changes}}
 
 
-def only(transcripts: list[Transcript]) -> Transcript:
+def only(transcripts: list[FileConversation]) -> FileConversation:
     (one,) = transcripts
     return one
 

@@ -155,6 +155,19 @@ create table hitherto.absence (
 comment on table hitherto.absence is
     'Messages that were taken back at a revision and came back at another: views in between do not show them.';
 
+create table hitherto.fork (
+    tenant       text   not null,
+    conversation bigint not null,
+    source       bigint,
+    end_seq      bigint not null,
+    rev          bigint not null,
+    primary key (tenant, conversation),
+    foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
+);
+comment on table hitherto.fork is
+    'Conversations that begin with messages of another one: up to end_seq, as it was at the revision rev. Null: it was deleted.';
+create index fork_of on hitherto.fork (tenant, source);
+
 create table hitherto.open_call (
     tenant       text   not null,
     conversation bigint not null,

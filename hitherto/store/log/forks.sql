@@ -1,0 +1,193 @@
+-- Forks: conversations that begin with the messages of another one, of which each has a copy. What is made of a message
+-- (an entry of the index, the evidence of a fact) is there once, of one conversation that shows it.
+
+-- part: kin
+-- The conversations that have the first messages of the conversation `c` too, and up to which one: those that it was
+-- forked from, and the forks of all of these.
+with recursive up (ref, through, came) as (
+    select c.ref, 9223372036854775807, null::bigint
+    union all
+    select f.source, least(u.through, f.end_seq), f.conversation
+    from up u
+    cross join lateral (
+        select * from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = u.ref limit 1
+    ) f
+    where f.source is not null
+), kin (ref, through, came) as (
+    select ref, through, came from up
+    union all
+    select f.conversation, least(k.through, f.end_seq), null
+    from kin k
+    cross join lateral (
+        select * from hitherto.fork f where f.tenant = %(tenant)s and f.source = k.ref offset 0
+    ) f
+    where f.conversation is distinct from k.came
+)
+select ref, through from kin where ref <> c.ref
+
+-- part: heir
+-- Another conversation that shows message `p.seq` of the conversation `c`.
+select k.ref from ({kin}) k
+cross join lateral (
+    select view_start from hitherto.conversation h where h.tenant = %(tenant)s and h.ref = k.ref limit 1
+) h
+cross join lateral (
+    select 1 from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = k.ref and m.seq = p.seq and m.seq >= h.view_start
+      and m.retracted_rev is null and not m.erased limit 1
+) m
+where k.through >= p.seq
+order by k.ref limit 1
+
+-- name: fork_conversation
+-- Insert a conversation that is as described as another one; nothing if there is one of that name.
+insert into hitherto.conversation (tenant, user_id, agent, id, title, metadata, ttl, indexed_seq, rev, next_seq)
+select tenant, user_id, agent, %(fork)s, title, metadata, ttl, least(indexed_seq, %(stop)s::bigint), rev, %(stop)s
+from hitherto.conversation where tenant = %(tenant)s and ref = %(source)s
+on conflict (tenant, user_id, agent, id) do nothing
+returning ref;
+
+-- name: digests_to_copy
+-- The digests in use that rest on messages below `stop` alone, and an id for a copy of each.
+select id, nextval('hitherto.digest_id_seq') from (
+    select id from hitherto.digest
+    where tenant = %(tenant)s and conversation = %(source)s and status = 'completed' and visible_rev is not null
+      and hidden_rev is null and action <> 'facts' and end_seq < %(stop)s
+    order by id
+) d;
+
+-- name: copy_digests
+with copied as (
+    insert into hitherto.digest (id, tenant, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status,
+        attempt, tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, items, text,
+        model, prompt_version, generation_time_ms, copied)
+    select n.id, d.tenant, %(ref)s, d.stage, d.spec, d.policy, d.needs, d.action, d.start_seq, d.end_seq, b.id, d.status,
+           d.attempt, d.tokens, d.freed, d.since, d.kept_from, d.opaque, d.family, d.fired_rev, d.visible_rev, d.created_at,
+           d.completed_at, d.items, d.text, d.model, d.prompt_version, d.generation_time_ms, true
+    from unnest(%(digests)s::bigint[], %(copies)s::bigint[]) as n (of, id)
+    cross join lateral (
+        select * from hitherto.digest d where d.tenant = %(tenant)s and d.id = n.of and d.conversation = %(source)s limit 1
+    ) d
+    left join unnest(%(digests)s::bigint[], %(copies)s::bigint[]) as b (of, id) on b.of = d.base_id
+    returning id
+)
+select count(*) from copied;
+
+-- name: copy_messages
+with copied as (
+    insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
+        metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at,
+        said_offset, erased, retracted_rev)
+    select tenant, %(ref)s, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names, metadata, tokens, sum_tokens,
+           sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, said_offset, erased, retracted_rev
+    from hitherto.message where tenant = %(tenant)s and conversation = %(source)s and seq < %(stop)s
+    order by seq
+    returning seq
+)
+select count(*) from copied;
+
+-- name: copy_branches
+insert into hitherto.branch (tenant, conversation, start_seq, parent_seq)
+select tenant, %(ref)s, start_seq, parent_seq from hitherto.branch
+where tenant = %(tenant)s and conversation = %(source)s and start_seq < %(stop)s
+returning start_seq;
+
+-- name: copy_open_calls
+insert into hitherto.open_call (tenant, conversation, call_hash, call_id, seq, group_seq, turn, tool)
+select tenant, %(ref)s, call_hash, call_id, seq, group_seq, turn, tool from hitherto.open_call
+where tenant = %(tenant)s and conversation = %(source)s and seq < %(stop)s
+returning seq;
+
+-- name: copy_forgettings
+insert into hitherto.forgetting (tenant, conversation, turn, seq, at, user_id, agent)
+select tenant, %(ref)s, turn, seq, at, user_id, agent from hitherto.forgetting
+where tenant = %(tenant)s and conversation = %(source)s and seq < %(stop)s
+returning seq;
+
+-- name: insert_fork
+insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
+values (%(tenant)s, %(ref)s, %(source)s, %(end)s, %(rev)s);
+
+-- name: kin_with
+-- The conversations that have any of these messages of this one too, not erased yet, and up to which one they do.
+select o.id, k.through
+from (select %(ref)s::bigint as ref) c
+cross join lateral ({kin}) k
+cross join lateral (
+    select id from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = k.ref limit 1
+) o
+where exists (
+    select 1 from unnest(%(seqs)s::bigint[]) as n (seq)
+    cross join lateral (
+        select 1 from hitherto.message m
+        where m.tenant = %(tenant)s and m.conversation = k.ref and m.seq = n.seq and not m.erased limit 1
+    ) m
+    where n.seq <= k.through)
+order by k.ref;
+
+-- name: hand_on_entries
+-- Messages of these ranges are shown no more: what the index has of them is that of another conversation that shows them.
+with heirs as materialized (
+    select p.seq, h.ref
+    from (select %(ref)s::bigint as ref) c
+    cross join lateral (select max(through) as through from ({kin}) k having count(*) > 0) k
+    cross join lateral (
+        select generate_series(lower(r), least(upper(r) - 1, k.through)) as seq from unnest(%(ranges)s::int8multirange) r
+    ) p
+    cross join lateral ({heir}) h
+), moved as (
+    update hitherto.search_entry e set origin = h.ref
+    from heirs h
+    where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s and e.place = h.seq
+      and not exists (
+          select 1 from hitherto.search_entry o
+          where o.tenant = %(tenant)s and o.kind = 1 and o.origin = h.ref and o.place = h.seq offset 0)
+    returning e.scope, e.no
+), segments as (
+    update hitherto.search_segment g set stale = true
+    where g.tenant = %(tenant)s and g.scope = (select scope from moved limit 1)
+      and g.segment = any(array(select distinct (no / 4096)::integer from moved))
+)
+update hitherto.search_scope s set stale = true
+where s.tenant = %(tenant)s and s.ref = (select scope from moved limit 1) and s.packed > (select min(no) from moved);
+
+-- name: hand_on_evidence
+-- Of facts that these messages say, another conversation that shows them is the evidence.
+with heirs as materialized (
+    select e.fact, e.seq, h.ref
+    from (select %(ref)s::bigint as ref) c
+    cross join unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
+    cross join lateral (
+        select fact, seq from hitherto.fact_evidence e
+        where e.tenant = %(tenant)s and e.conversation = c.ref and e.seq between r.first and r.last and not e.retracted
+        offset 0
+    ) e
+    cross join lateral (select e.seq) p
+    cross join lateral ({heir}) h
+)
+update hitherto.fact_evidence e set conversation = h.ref
+from heirs h
+where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.fact = h.fact and e.seq = h.seq
+  and not exists (
+      select 1 from hitherto.fact_evidence o
+      where o.tenant = %(tenant)s and o.fact = h.fact and o.conversation = h.ref and o.seq = h.seq offset 0);
+
+-- name: hand_on_forks
+-- A conversation is to be deleted: what it was forked from and its forks are forks of the one among these that has most
+-- of its messages.
+with source as materialized (
+    select f.source as ref, f.end_seq from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = %(ref)s
+), heir as materialized (
+    select ref from (
+        select f.conversation as ref, f.end_seq from hitherto.fork f where f.tenant = %(tenant)s and f.source = %(ref)s
+        union all
+        select ref, end_seq from source where ref is not null
+    ) n
+    order by end_seq desc, ref limit 1
+), others as (
+    update hitherto.fork f set source = h.ref
+    from heir h
+    where f.tenant = %(tenant)s and f.source = %(ref)s and f.conversation <> h.ref
+)
+update hitherto.fork f set source = (select ref from source), end_seq = least(f.end_seq, (select end_seq from source))
+where f.tenant = %(tenant)s and f.source = %(ref)s and f.conversation = (select ref from heir);
