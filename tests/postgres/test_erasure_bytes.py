@@ -39,6 +39,7 @@ QUOTES_NOTHING = {
         "conversation",
         "fact_evidence",
         "fact_subject",
+        "fork",
         "forgetting",
         "model_call",
         "open_call",

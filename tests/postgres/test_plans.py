@@ -26,6 +26,7 @@ from tests.postgres.plans import (
 
 LENGTH = 8_000
 OTHERS = 400
+FORKS = 100_000
 CLAIMED = 1_000_000
 
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
@@ -108,6 +109,11 @@ FILL = f"""
            now() - interval '1 hour' + c * interval '1 second'
     from generate_series(1, {OTHERS + 1}) c;
 
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id)
+    select 'of forks', {FORKS} + n, 'u', 'a', 'c-' || n from generate_series(0, {LENGTH - 1}) n;
+    insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
+    select 'of forks', {FORKS} + n, {FORKS} + n - 1, 3, 2 from generate_series(1, {LENGTH - 1}, 2) n;
+
     insert into hitherto.open_call (tenant, conversation, call_hash, call_id, seq, group_seq, turn, tool)
     select 'acme', case when n % 10 = 0 then 1 + n / 10 % {
     OTHERS
@@ -175,7 +181,9 @@ CASES = {
         1,
     ),
     "tool_ids": Case("tool_ids", {**REF, "start": LENGTH - 40}, 20),
-    "tail": Case("tail", {**REF, "view_start": 0, "n": 20}, 20),
+    "tail": Case("tail", {**REF, "view_start": 0, "stop": LENGTH, "n": 20}, 20),
+    "kin_with": Case("kin_with", {**REF, "seqs": [7]}, 0),
+    "kin_with of a fork": Case("kin_with", {"tenant": "of forks", "ref": FORKS + 7, "seqs": [3]}, 0),
     "messages that fit a budget": Case("messages", {**READ, "tokens": 10 * (LENGTH - 20)}, 21),
     "messages that fit a budget, from the middle": Case(
         "messages", {**READ, "tokens": 10 * LENGTH // 2 + 600, "limit": 20}, 20
