@@ -71,6 +71,16 @@ class UserRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForkRecord:
+    """A conversation has the messages up to `end` in common with `source` (None: with none that is there), as one of
+    both was forked. `rev` was its first revision."""
+
+    source: str | None
+    end: int
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRecord:
     """A conversation. Its digests, archived documents, receipts and messages follow.
 
@@ -79,7 +89,8 @@ class ConversationRecord:
     set. `forgettings` are turns in which its agent was asked to forget something, with the message that opens each,
     and when. `branches` are messages
     that do not follow the one with the seq before theirs, each with the seq of that which they follow (-1: none);
-    `absences` are the first and the last of messages that were taken back at a revision and came back at another."""
+    `absences` are the first and the last of messages that were taken back at a revision and came back at another.
+    `fork`: it begins as another one does."""
 
     user: str
     agent: str
@@ -93,6 +104,7 @@ class ConversationRecord:
     forgettings: tuple[tuple[int, int, datetime], ...] = ()
     branches: tuple[tuple[int, int], ...] = ()
     absences: tuple[tuple[int, int, int, int], ...] = ()
+    fork: ForkRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

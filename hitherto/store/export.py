@@ -23,6 +23,7 @@ from hitherto.core.export import (
     EventRecord,
     ExportScope,
     FactRecord,
+    ForkRecord,
     KeptConversation,
     LatestRecord,
     ReceiptRecord,
@@ -103,6 +104,9 @@ class ExportReader:
             forgettings=tuple([(turn, seq, at) for turn, seq, at in await self._all("export_forgettings", at)]),
             branches=tuple([(start, parent) for start, parent in await self._all("export_branches", at)]),
             absences=tuple([(*one,) for one in await self._all("export_absences", at)]),
+            fork=next(
+                (ForkRecord(source=of, end=end, rev=rev) for of, end, rev in await self._all("export_fork", at)), None
+            ),
         )
         record = renumbered_conversation(
             record, await self._numbers(scope, [one.digest for one in head.frontiers.values()])
@@ -403,6 +407,8 @@ async def _restore(
                     retracted[-1] = (retracted[-1][0], one.seq, one.retracted_rev)
                 else:
                     retracted.append((one.seq, one.seq, one.retracted_rev))
+    if record.fork is not None:
+        await connection.execute(SQL["import_fork"], {**at, **rows.scope_values(scope, ""), **asdict(record.fork)})
     dates = {"created_at": record.created_at, "retracted": json.dumps(retracted)}
     await connection.execute(SQL["import_dates"], {**at, **dates})
     await connection.execute(SQL["note_said"], at)

@@ -65,6 +65,39 @@ with absences as (
 update hitherto.conversation set switched_rev = (select max(u) from unnest(%(untils)s::bigint[]) u)
 where tenant = %(tenant)s and ref = %(ref)s;
 
+-- name: export_fork
+-- Of the conversations before it that have its first messages too, the one that has most of them.
+select k.id, coalesce(k.through, f.end_seq), f.rev
+from (select %(ref)s::bigint as ref) c
+cross join lateral (
+    select * from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = c.ref limit 1
+) f
+left join lateral (
+    select o.id, k.through from ({kin}) k
+    cross join lateral (
+        select id from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = k.ref limit 1
+    ) o
+    where k.ref < c.ref
+    order by k.through desc, k.ref limit 1
+) k on true;
+
+-- name: import_fork
+-- A fork, of a conversation that has the last message that is said to be in common.
+insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
+values (%(tenant)s, %(ref)s, (
+    select o.ref from hitherto.conversation o
+    cross join lateral (
+        select 1 from hitherto.message m
+        cross join lateral (
+            select 1 from hitherto.message n
+            where n.tenant = %(tenant)s and n.conversation = o.ref and n.seq = m.seq and n.rev = m.rev
+              and n.created_at = m.created_at and n.payload::text = m.payload::text limit 1
+        ) n
+        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = %(end)s limit 1
+    ) m
+    where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = %(agent)s and o.id = %(source)s
+), %(end)s, %(rev)s);
+
 -- name: export_receipts
 -- A page of the receipts of a conversation.
 select encode(key_hash, 'hex') as key_hash, start_seq as start, end_seq as end, rev, fingerprint, created_at from hitherto.receipt

@@ -44,6 +44,8 @@ others = st.one_of(
     st.tuples(st.just("rewind"), st.integers(0, 9)),
     st.tuples(st.just("put"), st.integers(0, 9)),
     st.tuples(st.just("switch"), st.integers(0, 99), st.booleans()),
+    st.tuples(st.just("fork"), st.integers(0, 99), st.booleans(), st.booleans()),
+    st.tuples(st.just("turn to"), st.integers(0, 9)),
     st.tuples(st.just("clear")),
     st.tuples(st.just("replace"), st.integers(0, 3)),
     st.tuples(st.just("back")),
@@ -112,6 +114,10 @@ async def do(here: World, governing: list[Policy], step: Step) -> None:
             await here.put(by)
         case ("switch", int(place), bool(back)):
             await here.switch(place, back=back)
+        case ("fork", int(place), bool(goes), bool(deletes)):
+            await here.fork(place, goes=goes, deletes=deletes)
+        case ("turn to", int(place)):
+            await here.turn_to(place)
         case ("clear",):
             await here.clear()
         case ("replace", int(size)):

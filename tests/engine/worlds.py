@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from typing import Any
 
 from hitherto import Context, Conversation, Memory, Policy, none, tokens, user, wire
@@ -51,21 +51,44 @@ class Taken:
 
 
 @dataclass(eq=False)
+class Line:
+    """A conversation of a world, whose first revision was `began`. `said` is every item that was appended to it, in
+    order; `ids` tells for each which it is, in forks too. `paths` are what was live after each step, and `copied` the
+    new messages of the digests that came with it."""
+
+    chat: Conversation
+    said: list[Payload] = field(default_factory=list[Payload])
+    ids: list[int] = field(default_factory=list[int])
+    paths: list[list[int]] = field(default_factory=list[list[int]])
+    copied: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    began: int = 0
+
+    def now_has(self, items: Sequence[Payload], ids: Iterator[int]) -> None:
+        self.said += items
+        self.ids += islice(ids, len(items))
+
+
+@dataclass(eq=False)
 class World:
-    """`said` is every item that was appended, in order; `policy` the one that governs; `time` the store's."""
+    """`line` is what steps are done to, `others` are forks or what it was forked from; `policy` governs; `time` is the
+    store's. `gone` are the messages that were erased."""
 
     memory: Memory
     queue: HeldQueue
     scope: Scope
-    chat: Conversation
+    line: Line
     items: list[Payload]
     time: Time
     policy: Policy = field(default_factory=none)
-    said: list[Payload] = field(default_factory=list[Payload])
+    others: list[Line] = field(default_factory=list[Line])
     taken: list[Taken] = field(default_factory=list[Taken])
     at: int = 0
-    paths: list[list[int]] = field(default_factory=list[list[int]])
-    """What was live after each step."""
+    gone: set[int] = field(default_factory=set[int])
+    ids: Iterator[int] = field(default_factory=count)
+
+    @property
+    def chat(self) -> Conversation:
+        return self.line.chat
 
     # Steps.
 
@@ -88,8 +111,8 @@ class World:
         read = [wire.read(item) for item in batch]
         given = [one.expiring(tomorrow) if at in expiring else one for at, one in enumerate(read)]
         done = await self.chat.append(*given, policy=policy)
-        assert (done.start, done.end) == (len(self.said), len(self.said) + len(batch) - 1)
-        self.said += batch
+        assert (done.start, done.end) == (len(self.line.said), len(self.line.said) + len(batch) - 1)
+        self.line.now_has(batch, self.ids)
         await self.check_fired(done.fired, before)
 
     async def put(self, by: int) -> None:
@@ -101,7 +124,7 @@ class World:
         to, said = max(head.last_seq - by, head.view_start - 1), {"role": "user", "content": f"instead of {by}"}
         before = await self.chat.digests()
         done = await self.chat.append(said, at=to, unchanged_since=head.messages_rev)
-        self.said.append(said)
+        self.line.now_has([said], self.ids)
         after = await self.chat.head()
         assert after is not None
         shown = [one.seq for one in await self.chat.messages() if one.live(after.rev)]
@@ -120,7 +143,7 @@ class World:
         last = await self.chat.switch(seq, expect=head.rev)
         assert last == max((one for one in shown if one >= head.view_start), default=head.view_start - 1)
         now = [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
-        assert now == next(path for path in reversed(self.paths) if seq in path)
+        assert now == next(path for path in reversed(self.line.paths) if seq in path)
         parted = next((at for at, (one, other) in enumerate(zip(shown, now, strict=False)) if one != other), None)
         if parted is not None:
             assert {shown[parted], now[parted]} <= {one.seq for one in await self.chat.branches(now[parted])}
@@ -132,6 +155,42 @@ class World:
             after = await self.chat.head()
             assert after is not None
             assert as_shown(after) == as_shown(head)
+
+    async def fork(self, place: int, *, goes: bool, deletes: bool) -> None:
+        """Make a fork that ends with some message that is shown: it is as if all behind that was taken back. Go on with
+        it, and delete what it was made from, if asked for."""
+        head = await self.chat.head()
+        log = [] if head is None else await self.chat.messages()
+        shown = [] if head is None else [one.seq for one in log if one.live(head.rev) and one.seq >= head.view_start]
+        if head is None or not shown:
+            return
+        at, asked = shown[place % len(shown)], {"wire": RESPONSES, "model": MODEL}
+        as_if = await self.context({**asked, "upto": at}, ENDLESS)
+        chat = await self.chat.fork(at=at, id=f"fork {len(self.others)} {head.rev} {at}")
+        assert await chat.messages() == log[: at + 1]
+        line, rows = Line(chat, self.line.said[: at + 1], self.line.ids[: at + 1]), await chat.digests()
+        line.paths = [[seq for seq in path if seq <= at] for path in self.line.paths]
+        line.paths.append([seq for seq in shown if seq <= at])
+        first = {row.id: max((one.end + 1 for one in rows if one.id == row.base), default=row.start) for row in rows}
+        line.copied = {row.id: [*range(max(row.start, first[row.id]), row.end + 1)] for row in rows}
+        after = await chat.head()
+        assert after is not None
+        line.began = after.rev
+        self.others.append(line)
+        await self.turn_to(-1)
+        assert (await self.context(asked, ENDLESS)).request == as_if.request
+        if not goes:
+            await self.turn_to(-1)
+        elif deletes:
+            await self.others.pop().chat.delete()
+
+    async def turn_to(self, place: int) -> None:
+        """Go on with another fork, or with what this one was made from."""
+        if self.others:
+            other = self.others.pop(place % len(self.others))
+            self.others.append(self.line)
+            self.line = other
+            self.taken.clear()
 
     async def wait(self) -> None:
         """Until all that expires has expired; contexts that were taken before cannot be made again."""
@@ -145,6 +204,7 @@ class World:
             return
         seqs = {place % len(log) for place in places}
         erased = await self.chat.erase(seqs)
+        self.gone |= {self.line.ids[seq] for seq in seqs}
         assert erased == sum(not log[seq].erased for seq in seqs)
         after = await self.chat.messages()
         assert [one.seq for one in after if one.erased] == [s for s in range(len(log)) if log[s].erased or s in seqs]
@@ -158,24 +218,32 @@ class World:
         branches = [await self.chat.branches(seq) for seq in range(head.view_start, head.next_seq)]
         past = {
             rev: await self.chat.items(wire=RESPONSES, model=MODEL, policy=none(), at=rev)
-            for rev in range(head.rev + 1)
+            for rev in range(self.line.began, head.rev + 1)
         }
-        before, rows, log = await self.state(), await self.chat.digests(), await self.chat.messages()
+        before, log = await self.state(), await self.chat.messages()
+        lines = [self.line, *self.others]
+        rows = [(line, row.id) for line in lines for row in await line.chat.digests()]
         file = BytesIO()
         await self.memory.export_to(file, tenant=self.scope.tenant, user=self.scope.user, agent=self.scope.agent)
-        await self.chat.delete()
+        for line in lines:
+            await line.chat.delete()
         file.seek(0)
         done = await self.memory.import_from(file)
-        assert (done.conversations, done.refused) == (1, ())
+        assert (done.conversations, done.refused) == (len(lines), ())
         assert await self.state() == before
         assert await self.chat.messages() == log
-        now = dict(zip((row.id for row in rows), (row.id for row in await self.chat.digests()), strict=True))
+        found = [row.id for line in lines for row in await line.chat.digests()]
+        now = dict(zip((row for _, row in rows), found, strict=True))
+        for line in lines:
+            line.copied = {now[row]: seqs for row, seqs in line.copied.items()}
         assert [await self.chat.branches(seq) for seq in range(head.view_start, head.next_seq)] == branches
         for rev, items in past.items():
             assert await self.chat.items(wire=RESPONSES, model=MODEL, policy=none(), at=rev) == items
+        self.queue.all = [hold for hold in self.queue.all if hold.job.digest in now]  # without those of deleted ones
         for hold in self.queue.all:
             hold.job = DigestJob(self.scope.tenant, now[hold.job.digest])
-        self.queue.waiting = [DigestJob(self.scope.tenant, now[job.digest]) for job in self.queue.waiting]
+        waiting = [job.digest for job in self.queue.waiting if job.digest in now]
+        self.queue.waiting = [DigestJob(self.scope.tenant, now[digest]) for digest in waiting]
         self.taken.clear()
 
     async def configure(self, policy: Policy) -> None:
@@ -404,14 +472,21 @@ class World:
     async def check_all(self) -> None:
         """What holds of the log and of its digests after any step."""
         log, rows = await self.chat.messages(), await self.chat.digests()
-        self.paths.append([one.seq for one in log if one.retracted_rev is None])
+        self.line.paths.append([one.seq for one in log if one.retracted_rev is None])
         self.check_log(log)
+        for line in self.others:
+            found = await line.chat.messages()
+            assert len(found) == len(line.said)
+            for one, said, which in zip(found, line.said, line.ids, strict=True):
+                assert one.message.payload == ({} if one.erased else said)
+                assert one.erased or which not in self.gone, f"{one.seq} is in {line.chat.id}"
+            assert [one.seq for one in found if one.retracted_rev is None] == line.paths[-1]
         self.check_digests(log, {row.id: row for row in rows})
 
     def check_log(self, log: Sequence[Logged]) -> None:
         """Nothing is lost, whatever happened, but for what has expired."""
-        assert len(log) == len(self.said)
-        for one, said in zip(log, self.said, strict=True):
+        assert len(log) == len(self.line.said)
+        for one, said in zip(log, self.line.said, strict=True):
             assert one.message.payload == ({} if one.erased else said)
 
     def check_digests(self, log: Sequence[Logged], rows: Mapping[int, Digest]) -> None:
@@ -420,7 +495,13 @@ class World:
         for row in rows.values():
             assert not [item for item in row.items if item.rests_on(erased)], f"{row.id} says what was erased"
         told: dict[int, int] = {}
-        for hold in self.queue.all:
+        for number, seqs in self.line.copied.items():
+            if rows[number].status is Status.COMPLETED and rows[number].action in (
+                DigestAction.SUMMARIZE,
+                DigestAction.CHUNK,
+            ):
+                told |= dict.fromkeys(seqs, number)
+        for hold in (one for one in self.queue.all if one.job.digest in rows):
             row = rows[hold.job.digest]
             if row.action not in (DigestAction.SUMMARIZE, DigestAction.CHUNK) or row.status in (
                 Status.FAILED,
@@ -544,4 +625,4 @@ async def world(store: Store, name: str, items: Sequence[Payload], time: Time, *
     )
     async with Memory(parts) as memory:
         scope = replace(SCOPE, user=name)
-        yield World(memory, queue, scope, Conversation(memory._services, "c", scope=scope), list(items), time)
+        yield World(memory, queue, scope, Line(Conversation(memory._services, "c", scope=scope)), list(items), time)

@@ -109,6 +109,7 @@ def _latest(record: LatestRecord, now: datetime) -> Record:
 def _conversation(record: ConversationRecord, now: datetime) -> Record:
     head = record.head
     _names(record.user, record.agent, record.conversation, *([head.subject] if head.subject else []))
+    _names(*([record.fork.source] if record.fork and record.fork.source else []))
     checked_title(record.title)
     _object(record.metadata)
     checked_ttl(record.ttl)
@@ -120,6 +121,8 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     _ranges([(one, one) for turn, seq, _ in record.forgettings for one in (turn, seq)])
     _ranges([(parent + 1, start) for start, parent in record.branches])
     _ranges([part for first, last, gone, back in record.absences for part in ((first, last), (gone, back))])
+    if (fork := record.fork) is not None:
+        _ranges([(-1, fork.end), (fork.rev, fork.rev), (fork.end + 1, head.next_seq), (fork.rev, head.rev)])
     forgettings = tuple([(turn, seq, min(at, now)) for turn, seq, at in record.forgettings])
     return replace(record, head=head, created_at=made, updated_at=updated, forgettings=forgettings)
 

@@ -84,8 +84,8 @@ async def fork(handle: Handle, at: int | None, id: str | None) -> str:
             after = replace(after, open_calls=open_after([one for one in tail if one.message.kind is not Kind.TEXT]))
         after = replace(
             after,
-            rev=head.rev,
-            messages_rev=head.rev,
+            rev=head.rev + 1,
+            messages_rev=head.rev + 1,
             erased=before(head.erased, last + 1),
             extracted=((0, last),) if last >= 0 else (),
             failures=0,

@@ -60,10 +60,10 @@ select id, nextval('hitherto.digest_id_seq') from (
 with copied as (
     insert into hitherto.digest (id, tenant, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status,
         attempt, tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, items, text,
-        model, prompt_version, generation_time_ms, copied)
+        model, prompt_version, generation_time_ms)
     select n.id, d.tenant, %(ref)s, d.stage, d.spec, d.policy, d.needs, d.action, d.start_seq, d.end_seq, b.id, d.status,
            d.attempt, d.tokens, d.freed, d.since, d.kept_from, d.opaque, d.family, d.fired_rev, d.visible_rev, d.created_at,
-           d.completed_at, d.items, d.text, d.model, d.prompt_version, d.generation_time_ms, true
+           d.completed_at, d.items, d.text, d.model, d.prompt_version, d.generation_time_ms
     from unnest(%(digests)s::bigint[], %(copies)s::bigint[]) as n (of, id)
     cross join lateral (
         select * from hitherto.digest d where d.tenant = %(tenant)s and d.id = n.of and d.conversation = %(source)s limit 1

@@ -34,7 +34,6 @@ create table hitherto.digest (
     visible_rev        bigint,
     hidden_rev         bigint,
     indexed            boolean     not null default false,
-    copied             boolean     not null default false,
     created_at         timestamptz not null,
     completed_at       timestamptz,
     size               integer     not null
@@ -48,7 +47,6 @@ create table hitherto.digest (
 );
 comment on table hitherto.digest is 'Every firing of a stage; at most one in progress per conversation and stage.';
 comment on column hitherto.digest.policy is 'The policy under which it fired, where it is made in the background.';
-comment on column hitherto.digest.copied is 'It came with a fork; a search finds the original alone.';
 comment on column hitherto.digest.needs is 'What a process must have to make it; null: nothing.';
 create index digest_of_conversation on hitherto.digest (tenant, conversation, id);
 create index digest_of_base on hitherto.digest (tenant, base_id) where base_id is not null;
