@@ -1,0 +1,278 @@
+"""`fork`: a conversation of its own that begins as another one does. What they have in common is erased in all, and is
+there once in digests, facts and the search index."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hitherto import Conversation, Memory, assistant, policies, user
+from hitherto.core.digests.prompts import DigestTask, FactsOnlyTask
+from hitherto.errors import Conflict, HithertoError, InvalidInput, NotFound
+from hitherto.providers.scripted import Scripted
+from hitherto.store.store import Store
+from tests.acceptance.dialogue import says_each
+from tests.acceptance.test_facts_by_default import hears
+from tests.conftest import SCOPE
+from tests.databases import OpenStore
+from tests.engine.turn.asking import shown
+from tests.lengths import examples, lasting
+from tests.memories import open_on
+from tests.postgres.asking import rows
+
+_names = count(1)
+
+
+@pytest.fixture
+async def memory(store: Store) -> AsyncIterator[Memory]:
+    async with open_on(store, worker=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def chat(memory: Memory) -> Conversation:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Which day?"), assistant("Monday."), user("Which month?"), assistant("May."))
+    return chat
+
+
+async def test_a_fork_goes_on_by_itself(memory: Memory, chat: Conversation) -> None:
+    await chat.configure(title="Dates", metadata={"of": 1}, policy="sliding_window")
+    fork = await chat.fork(at=1, id="f")
+    assert fork.id == "f"
+    await fork.append(user("Which year?"))
+    await chat.append(user("Thanks."))
+    assert await shown(fork) == ["Which day?", "Monday.", "Which year?"]
+    assert await shown(chat) == ["Which day?", "Monday.", "Which month?", "May.", "Thanks."]
+    listed = {one.conversation: one for one in (await memory.conversations(scope=SCOPE)).conversations}
+    assert (listed["f"].title, listed["f"].metadata, listed["f"].messages) == ("Dates", {"of": 1}, 3)
+    assert (await fork.policy()).name == (await chat.policy()).name == "sliding_window"
+    whole = await fork.fork()
+    assert whole.id not in ("c", "f")
+    assert await shown(whole) == await shown(fork)
+
+
+async def test_its_branches_are_those_of_the_messages_in_common(chat: Conversation) -> None:
+    await chat.append(assistant("Tuesday."), at=0)  # 4
+    await chat.append(user("Why?"))  # 5
+    fork = await chat.fork(at=4)
+    assert [(one.seq, one.shown) for one in await fork.branches(4)] == [(1, False), (4, True)]
+    await fork.switch(1)
+    assert await shown(fork) == ["Which day?", "Monday.", "Which month?", "May."]
+    assert await shown(chat) == ["Which day?", "Tuesday.", "Why?"]
+
+
+async def test_what_cannot_be_forked(memory: Memory, chat: Conversation) -> None:
+    await chat.append(assistant("June."), at=2)
+    for at in (-2, 5, 3):
+        with pytest.raises(InvalidInput):
+            await chat.fork(at=at)
+    with pytest.raises(Conflict, match="'c' already"):
+        await chat.fork(id="c")
+    with pytest.raises(NotFound):
+        await memory.conversation("none", scope=SCOPE).fork()
+    assert [one.conversation for one in (await memory.conversations(scope=SCOPE)).conversations] == ["c"]
+    fork = await chat.fork(at=-1)
+    assert await shown(fork) == []
+
+
+async def test_its_revisions_begin_with_it(chat: Conversation) -> None:
+    before = await chat.head()
+    fork = await chat.fork(at=1)
+    first = await fork.head()
+    assert before is not None
+    assert first is not None
+    await fork.append(user("Which year?"))
+    assert len((await fork.context(at=first.rev, recall=False)).messages) == 2
+    with pytest.raises(NotFound):
+        await fork.context(at=before.rev)
+
+
+async def test_no_model_is_asked_twice(store: Store) -> None:
+    def answer(prompt: Any) -> Any:
+        return hears(prompt) if isinstance(prompt.task, FactsOnlyTask) else says_each(prompt)
+
+    model = Scripted(then=answer)
+    async with open_on(store, model=model, policy=policies.rolling(threshold=4, keep_last=2)) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*(user(f"old {number}") for number in range(6)))
+        await chat.finish()
+        await memory.wait_for_digests()
+        asked, facts = len(model.calls), await memory.facts(SCOPE).list()
+        fork = await chat.fork()
+        assert (await fork.context()).request == (await chat.context()).request
+        await fork.finish()
+        await memory.wait_for_digests()
+        assert len(model.calls) == asked
+        await fork.append(*(user(f"new {number}") for number in range(6)))
+        await memory.wait_for_digests()
+        new = [line.seq for one in model.calls[asked:] if isinstance(one.task, DigestTask) for line in one.task.lines]
+        assert new
+        assert min(new) >= 4, "what the digest had covered is not told again"
+        assert len(new) == len({*new})
+        assert [one.id for one in await memory.facts(SCOPE).list()][: len(facts)] == [one.id for one in facts]
+
+
+async def test_it_is_erased_everywhere(memory: Memory, chat: Conversation) -> None:
+    """From a fork of a fork, whose source is gone."""
+    middle = await chat.fork(at=2, id="middle")
+    fork = await middle.fork(at=1, id="fork")
+    beside = await chat.fork(id="beside")
+    await middle.delete()
+    assert await fork.erase(1) == 1
+    for one in (chat, fork, beside):
+        assert [logged.seq for logged in await one.messages() if logged.erased] == [1], one
+    assert await beside.erase([2, 3]) == 2
+    assert [logged.seq for logged in await chat.messages() if logged.erased] == [1, 2, 3]
+    assert [logged.seq for logged in await fork.messages() if logged.erased] == [1]
+
+
+async def test_a_fact_that_a_fork_still_says_stays(store: Store) -> None:
+    async with open_on(store, model=Scripted(then=hears)) as memory:
+        facts = memory.facts(SCOPE)
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I play the cello."), assistant("How nice!"))
+        await chat.finish()
+        await memory.wait_for_digests()
+        fork = await chat.fork(id="f")
+        await chat.rewind(to=-1)
+        (fact,) = await facts.list()
+        assert [one for one, _ in await facts.sources(fact.id)] == ["f"]
+        await fork.rewind(to=-1)
+        assert await facts.list() == []
+
+
+async def test_a_fork_takes_what_it_has_in_common_for_its_own(memory: Memory, chat: Conversation) -> None:
+    fork = await chat.fork(id="f")
+    await fork.append(user("Which season?"), assistant("Spring."))
+    await memory.wait_for_index()
+    found = await memory.recall("Which month?", scope=SCOPE, conversation="f")
+    assert ("f", 2) in {(hit.conversation, hit.start) for hit in found.hits}
+    context = await fork.context(user("Which month was it?"), budget=4_000, recall=True)
+    assert str(context.messages).count("Which month?") == 1, "it is not recalled beside itself"
+    await fork.append(assistant("June."), at=2)
+    await memory.wait_for_index()
+    for conversation in ("f", None):
+        found = await memory.recall("May.", scope=SCOPE, conversation=conversation)
+        own = [hit for hit in found.hits if hit.conversation == "f"]
+        assert "May." not in {hit.text for hit in own}, "it is not shown there"
+
+
+@dataclass(eq=False)
+class Copy:
+    """What a conversation would be as a copy: what is shown, by message."""
+
+    chat: Conversation
+    log: list[int]
+    shown: set[int]
+    cleared: int = 0
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.integers(0, 9), st.integers(1, 3)),
+    st.tuples(st.just("fork"), st.integers(0, 9), st.integers(0, 9)),
+    st.tuples(st.just("fork"), st.integers(0, 9), st.integers(0, 9)),
+    st.tuples(st.just("rewind"), st.integers(0, 9), st.integers(0, 9)),
+    st.tuples(st.just("switch"), st.integers(0, 9), st.integers(0, 99)),
+    st.tuples(st.just("clear"), st.integers(0, 9), st.just(0)),
+    st.tuples(st.just("delete"), st.integers(0, 9), st.just(0)),
+    st.tuples(st.just("erase"), st.integers(0, 9), st.integers(0, 99)),
+    st.tuples(st.just("index"), st.just(0), st.just(0)),
+)
+
+
+@lasting
+@settings(
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(steps=st.lists(STEPS, min_size=3, max_size=25))
+async def test_each_message_that_is_shown_has_one_entry(store: OpenStore, steps: list[tuple[str, int, int]]) -> None:
+    """Whatever is forked, taken back, cleared, erased and deleted: as if forks were copies, of which each message is
+    indexed once."""
+    async with open_on(store, worker=False, embedder=None) as memory:
+        scope, ids = SCOPE.__class__(tenant=SCOPE.tenant, user=f"forks {next(_names)}", agent="a"), count()
+        chats, gone = [Copy(memory.conversation("c", scope=scope), [], set())], set[int]()
+        for step, which, what in steps:
+            one = chats[which % len(chats)]
+            shown = sorted(seq for seq in range(one.cleared, len(one.log)) if one.log[seq] in one.shown)
+            match step:
+                case "append":
+                    new = [next(ids) for _ in range(what)]
+                    await one.chat.append(*(user(f"text {number}") for number in new))
+                    one.log += new
+                    one.shown |= {*new}
+                case "fork" if shown:
+                    at = shown[what % len(shown)]
+                    made = await one.chat.fork(at=at)
+                    log = one.log[: at + 1]
+                    chats.append(Copy(made, log, one.shown & {*log}, one.cleared))
+                case "rewind" if shown:
+                    to = shown[what % len(shown)]
+                    await one.chat.rewind(to=to)
+                    one.shown -= {*one.log[to + 1 :]}
+                case "switch" if len(one.log) > one.cleared:
+                    seq = one.cleared + what % (len(one.log) - one.cleared)
+                    await one.chat.switch(seq)
+                    now = [logged.seq for logged in await one.chat.messages() if logged.retracted_rev is None]
+                    one.shown = {one.log[seq] for seq in now}
+                case "clear":
+                    await one.chat.clear()
+                    one.cleared = len(one.log)
+                case "delete" if len(chats) > 1:
+                    await one.chat.delete()
+                    chats.remove(one)
+                case "erase" if one.log:
+                    seq = what % len(one.log)
+                    await one.chat.erase(seq)
+                    gone.add(one.log[seq])
+                case "index":
+                    await memory.wait_for_index()
+                case _:
+                    pass
+        await memory.wait_for_index()
+        held = await rows(
+            store.owners_url,
+            "select c.id, e.place from search_entry e join conversation c on c.tenant = e.tenant and c.ref = e.origin"
+            f" where e.kind = 1 and c.user_id = '{scope.user}'",
+        )
+        by_id = {one.chat.id: one for one in chats}
+        entries = Counter(by_id[row["id"]].log[row["place"]] for row in held)
+        there = {one.log[seq] for one in chats for seq in range(one.cleared, len(one.log)) if one.log[seq] in one.shown}
+        assert entries == Counter(there - gone)
+        for row in held:
+            one = by_id[row["id"]]
+            assert one.cleared <= row["place"]
+            assert one.log[row["place"]] in one.shown
+        for one in chats:
+            for seq, logged in enumerate(await one.chat.messages()):
+                assert logged.erased == (one.log[seq] in gone)
+                assert logged.erased or logged.message.text == f"text {one.log[seq]}"
+
+
+async def test_forks_while_it_goes_on(store: Store) -> None:
+    """Two processes, as it were: each fork is the conversation as it was at one moment."""
+    async with open_on(store, worker=False) as memory, open_on(store, worker=False) as other:
+        chat, same = (one.conversation("c", scope=SCOPE) for one in (memory, other))
+        await chat.append(user("0"))
+        appending = asyncio.gather(*(chat.append(user(str(number)), assistant("ok")) for number in range(1, 9)))
+        forks = await asyncio.gather(*(same.fork() for _ in range(8)))
+        with pytest.raises(HithertoError):
+            await asyncio.gather(*(same.fork(id="one") for _ in range(2)))
+        await appending
+        log = [one.message.text for one in await chat.messages()]
+        for fork in forks:
+            texts = [one.message.text for one in await fork.messages()]
+            assert texts == log[: len(texts)]
+        await asyncio.gather(chat.delete(), *(fork.delete() for fork in forks[:4]), forks[5].erase(0))
+        for fork in forks[4:]:
+            assert (await fork.messages())[0].erased
