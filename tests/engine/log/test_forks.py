@@ -166,6 +166,30 @@ async def test_a_fork_takes_what_it_has_in_common_for_its_own(memory: Memory, ch
         assert "May." not in {hit.text for hit in own}, "it is not shown there"
 
 
+async def test_what_waits_for_the_index_is_found_once(memory: Memory, chat: Conversation) -> None:
+    await chat.fork(id="f")
+    found = await memory.recall("Which month?", scope=SCOPE)
+    assert [hit.conversation for hit in found.hits if hit.text == "Which month?"] == ["c"]
+
+
+async def test_a_digest_is_found_once(store: Store) -> None:
+    policy = policies.rolling(threshold=4, keep_last=2)
+    async with open_on(store, model=Scripted(then=says_each), policy=policy) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*(user(f"The {number}th heron.") for number in range(6)))
+        await memory.wait_for_digests()
+        (summary,) = await chat.digests()
+        fork = await chat.fork(id="f")
+        for indexed in (False, True):
+            if indexed:
+                await memory.wait_for_index()
+            for named, expected in ((None, ["c"]), ("f", [])):
+                found = await memory.recall(summary.text, scope=SCOPE, conversation=named, kinds=["digest"])
+                assert [hit.conversation for hit in found.hits] == expected, "a fork shows its own copy"
+            context = await fork.context(user("What of <1>?"), recall=True)
+            assert str(context.request).count("<1>") == 2, "in the question and in the summary"
+
+
 @dataclass(eq=False)
 class Copy:
     """What a conversation would be as a copy: what is shown, by message."""
