@@ -77,11 +77,6 @@ async def delete(request: Request, chat: str) -> None:
     await conversation(request, chat).delete()
 
 
-@app.get("/chats/{chat}/branches/{seq}")
-async def branches(request: Request, chat: str, seq: int) -> Any:
-    return await conversation(request, chat).branches(seq)
-
-
 @app.post("/chats/{chat}/switch")
 async def switch(request: Request, chat: str, seq: Annotated[int, Body()], expect: Annotated[int, Body()]) -> None:
     await conversation(request, chat).switch(seq, expect=expect)
@@ -223,17 +218,17 @@ function message(role, text) {
 
 function show(entries, act = true) {
   const button = (text, onclick, more) => make("button", text, { onclick, disabled: !act, ...more });
-  $("log").replaceChildren(...entries.map((one, place) => {
-    const made = message(one.role, one.text), foot = make("footer", ""), before = entries[place - 1];
+  $("log").replaceChildren(...entries.map((one) => {
+    const made = message(one.role, one.text), foot = make("footer", "");
     made.classList.toggle("edited", one.seq === edited?.seq);
     foot.append(new Date(one.said_at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }));
     if (one.partial) foot.append(" · broke off");
     if (one.branches > 1) foot.append(
-      button("‹", () => go(one, -1), { ariaLabel: "Earlier", disabled: !act || one.branch === 1 }),
+      button("‹", () => go(one.earlier), { ariaLabel: "Earlier", disabled: !act || one.earlier === null }),
       `${one.branch} of ${one.branches}`,
-      button("›", () => go(one, 1), { ariaLabel: "Later", disabled: !act || one.branch === one.branches }));
+      button("›", () => go(one.later), { ariaLabel: "Later", disabled: !act || one.later === null }));
     if (one.role === "user") foot.append(button("Edit", () => edit(one)));
-    else if (before?.role === "user") foot.append(button("Regenerate", () => ask({ at: before.seq })));
+    else if (one.at !== null) foot.append(button("Regenerate", () => ask({ at: one.at })));
     made.append(foot);
     return made;
   }));
@@ -254,10 +249,7 @@ function arrange() {
   for (const one of ["new", "cancel", "send"]) $(one).disabled = false;
 }
 
-const go = gesture(async (one, by) => {
-  const ways = await read(`/${chat()}/branches/${one.branch_seq}`);
-  await send(`/${chat()}/switch`, "POST", { seq: ways[one.branch - 1 + by].seq, expect: shown.rev });
-});
+const go = gesture((seq) => send(`/${chat()}/switch`, "POST", { seq, expect: shown.rev }));
 
 async function older() {
   const page = await read(`/${chat()}?before=${shown.before}`);
@@ -294,7 +286,7 @@ $("cancel").onclick = () => edit(null);
 $("ask").onsubmit = (event) => {
   event.preventDefault();
   const question = $("text").value.trim();
-  if (question && !$("send").disabled) ask({ question, at: edited ? edited.seq - 1 : undefined });
+  if (question && !$("send").disabled) ask({ question, at: edited?.at });
 };
 $("text").onkeydown = (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {

@@ -21,9 +21,6 @@ from hitherto import Call, Conversation, Turn, assistant, tool_result
 from tests.conftest import SCOPE
 from tests.faults.eraser import say
 
-MADE = 3
-"""Messages that the model and its tool say in a turn."""
-
 
 def turn(chat: Conversation, key: str, at: int, question: str) -> Turn:
     return chat.turn(question or None, at=at, key=key)
