@@ -92,6 +92,7 @@ async def tabs(browser: Browser) -> AsyncIterator[BrowserContext]:
 @pytest.fixture
 async def page(tabs: BrowserContext, address: str, model: Model) -> AsyncIterator[Page]:
     """A page with a chat of its own. What its scripts do not expect fails the test."""
+    model.answers.clear()
     opened, errors = await tabs.new_page(), list[str]()
     opened.on("pageerror", lambda error: errors.append(str(error)))
     await opened.goto(address)
@@ -276,6 +277,11 @@ async def test_tabs_at_once_and_double_clicks_land_once(page: Page, tabs: Browse
     for tab in (page, other):
         await expect(tab.locator("article p").last).to_have_text("Tuesday." if told[1] else "Wednesday.")
         await expect(tab.locator("footer").last).to_contain_text("3 of 3")
+    await click(page, "Earlier", at=1)
+    await shows(page, "Day?", "Monday.")
+    await click(other, "Earlier", at=1)
+    await tells(other, CHANGED)
+    await shows(other, "Day?", "Monday.")
 
 
 async def test_nothing_is_lost_when_the_model_is_down(page: Page, model: Model) -> None:
