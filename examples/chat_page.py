@@ -59,7 +59,7 @@ def line(**told: str) -> str:
 @app.get("/chats")
 async def chats(request: Request) -> list[dict[str, Any]]:
     page = await request.app.state.memory.conversations(SCOPE)
-    return [{"id": one.conversation, "title": one.title, "said_at": one.said_at} for one in page.conversations]
+    return [{"id": one.conversation, "title": one.title} for one in page.conversations]
 
 
 @app.get("/chats/{chat}")
