@@ -32,19 +32,34 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 app = FastAPI(lifespan=lifespan)
 
 
+def sentence(error: Exception) -> str:
+    """What the page tells of an error."""
+    match error:
+        case ConcurrentWrite():
+            return "This chat was changed elsewhere, such as in another tab. You see it as it is now."
+        case HithertoError():
+            return f"That was not possible: {error}"
+        case _:
+            return f"The model gave no whole answer: {error}"
+
+
 @app.exception_handler(HithertoError)
-async def told(_: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 409 if isinstance(error, ConcurrentWrite) else 400)
+async def tell(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": sentence(error)}, 409 if isinstance(error, ConcurrentWrite) else 400)
 
 
 def conversation(request: Request, chat: str) -> Conversation:
     return request.app.state.memory.conversation(chat, scope=SCOPE)
 
 
+def line(**told: str) -> str:
+    return json.dumps(told) + "\n"
+
+
 @app.get("/chats")
 async def chats(request: Request) -> list[dict[str, Any]]:
     page = await request.app.state.memory.conversations(SCOPE)
-    return [{"id": one.conversation, "title": one.title, "said_at": one.said_at} for one in page.conversations]
+    return [{"id": one.conversation, "title": one.title} for one in page.conversations]
 
 
 @app.get("/chats/{chat}")
@@ -60,11 +75,6 @@ async def rename(request: Request, chat: str, title: Annotated[str, Body(embed=T
 @app.delete("/chats/{chat}")
 async def delete(request: Request, chat: str) -> None:
     await conversation(request, chat).delete()
-
-
-@app.get("/chats/{chat}/branches/{seq}")
-async def branches(request: Request, chat: str, seq: int) -> Any:
-    return await conversation(request, chat).branches(seq)
 
 
 @app.post("/chats/{chat}/switch")
@@ -89,15 +99,18 @@ async def answer(
             async with conversation(request, chat).turn(
                 question, at=at, expect=expect, question_first=first, model=MODEL
             ) as turn:
+                yield line(piece="")  # the question is in the log
                 while not turn.done:
                     chunks = await request.app.state.model.chat.completions.create(
                         model=MODEL, stream=True, **turn.request
                     )
                     async for chunk in turn.stream(chunks):
                         for choice in chunk.choices:
-                            yield json.dumps({"piece": choice.delta.content or ""}) + "\n"
+                            yield line(piece=choice.delta.content or "")
+            if turn.partial:
+                yield line(error="The answer broke off.")
         except (HithertoError, APIError) as error:
-            yield json.dumps({"error": str(error)}) + "\n"
+            yield line(error=sentence(error))
 
     return StreamingResponse(lines(), media_type="application/jsonl")
 
@@ -107,102 +120,181 @@ async def page() -> HTMLResponse:
     return HTMLResponse(PAGE)
 
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Chat</title><style>
-body { display: flex; margin: 0; font: 16px system-ui; height: 100vh }
-nav { width: 16rem; overflow: auto; border-right: 1px solid #ccc; padding: .5rem }
-nav div { display: flex } nav .on { font-weight: bold } nav a { flex: 1; overflow: hidden; white-space: nowrap }
-main { flex: 1; display: flex; flex-direction: column; padding: .5rem } #log { flex: 1; overflow: auto }
-article { margin: .5rem 0; white-space: pre-wrap } article.user { font-weight: bold }
-footer { font-weight: normal; font-size: .8rem } form { display: flex } form input { flex: 1 } #error { color: #b00 }
+PAGE = r"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Chat</title><meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,"><style>
+* { box-sizing: border-box } [hidden] { display: none !important }
+body { display: flex; margin: 0; height: 100vh; font: 16px/1.5 system-ui, sans-serif; color: #222 }
+button { font: inherit; padding: .2rem .8rem; border: 1px solid #bbb; border-radius: .5rem; background: #fff }
+button:enabled { cursor: pointer } button:enabled:hover { background: #eee } button:disabled { color: #aaa }
+nav { width: 17rem; overflow: auto; padding: .8rem; background: #f4f4f4 }
+nav li { display: flex; align-items: center; border-radius: .5rem; padding: 0 .2rem } nav li.on { background: #ddd }
+nav ul { padding: 0 } nav a { flex: 1; padding: .3rem; color: inherit; text-decoration: none }
+nav a { overflow: hidden; white-space: nowrap; text-overflow: ellipsis } #new { width: 100% }
+nav li:not(.on, :hover, :focus-within) button { display: none }
+nav li button, footer button { border: 0; background: none; color: #666; padding: 0 .3rem; font-size: .8rem }
+main { flex: 1; min-width: 0; display: flex; flex-direction: column; padding: .8rem }
+/* It stays at the end by itself, and where it is when older messages come. */
+#scroll { flex: 1; overflow: auto; overflow-anchor: none; display: flex; flex-direction: column-reverse }
+#log { width: 100%; max-width: 46rem; margin: 0 auto auto; padding: 2px }
+#log { display: flex; flex-direction: column; gap: .8rem }
+#log > button { align-self: center }
+article p { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere }
+footer { font-size: .8rem; color: #666 }
+.user { align-self: end; max-width: 85%; text-align: right } .edited p { outline: 2px solid #36c }
+.user p { display: inline-block; text-align: left; padding: .4rem .8rem; border-radius: 1rem; background: #e6eefc }
+#error { width: 100%; max-width: 46rem; margin: .5rem auto; min-height: 1.5em; color: #b00 }
+form { display: flex; gap: .5rem; align-items: end; width: 100%; max-width: 46rem; margin: 0 auto }
+textarea { flex: 1; font: inherit; padding: .4rem .8rem; border: 1px solid #bbb; border-radius: .5rem; resize: none }
 </style></head><body>
-<nav><button id="new">New chat</button><div id="chats" style="display:block"></div></nav>
-<main><div id="log" aria-live="polite"></div><p id="error" role="alert"></p>
-<form id="ask"><input id="text" aria-label="Message" autocomplete="off"><button>Send</button></form></main>
+<nav><button id="new">New chat</button><ul id="chats"></ul></nav>
+<main><div id="scroll"><div id="log" aria-live="polite"></div></div><p id="error" role="alert"></p>
+<form id="ask"><textarea id="text" rows="3" placeholder="Message" aria-label="Message" autofocus></textarea>
+<button type="button" id="cancel" hidden>Cancel</button><button id="send">Send</button></form></main>
 <script>
-let chat = location.hash.slice(1) || crypto.randomUUID(), shown = { entries: [], rev: 0 };
-const $ = (id) => document.getElementById(id);
+let shown = { entries: [] }, edited = null; // a page of the transcript; the message that is being edited
+const $ = (id) => document.getElementById(id), chat = () => location.hash.slice(1);
 const make = (kind, text, more = {}) => Object.assign(document.createElement(kind), { textContent: text, ...more });
-const call = async (path, method = "GET", body) => {
+
+async function send(path, method, body) {
   const found = await fetch("/chats" + path, { method, headers: { "Content-Type": "application/json" },
     body: body && JSON.stringify(body) });
-  const value = await found.json();
-  if (!found.ok) throw new Error(value.error || found.status);
-  return value;
+  if (!found.ok) throw new Error((await found.json()).error || `The server said ${found.status}.`);
+  return found;
+}
+const read = async (path) => (await send(path, "GET")).json();
+const tell = (error) => { $("error").textContent = error.message };
+
+// A gesture: a request; then the page shows what is stored, and what went wrong. Meanwhile there is no other gesture.
+const gesture = (work) => async (...given) => {
+  const here = chat();
+  let failed = { message: "" };
+  for (const one of document.querySelectorAll("button")) one.disabled = true;
+  tell(failed);
+  await work(...given).catch((error) => { failed = error });
+  if (chat() !== here) return; // another chat is looked at by now
+  await draw().catch((error) => {
+    failed = error;
+    arrange();
+  });
+  tell(failed);
 };
-const guarded = (work) => async (...given) => {
-  $("error").textContent = "";
-  try { await work(...given) } catch (error) { $("error").textContent = error.message }
-  await draw();
-};
-const ask = guarded(async (body) => {
-  if (body.question && body.at === undefined) $("log").append(make("article", body.question, { className: "user" }));
-  const answer = make("article", "", { className: "assistant" });
+
+const ask = gesture(async (body) => {
+  const { question, at } = body, answer = message("assistant", "…");
+  let kept = !question; // whether the question is in the log
+  if (question) $("text").value = "";
+  show(shown.entries.filter((one) => at === undefined || one.seq <= at), false);
+  if (question) $("log").append(message("user", question));
   $("log").append(answer);
-  const lines = (await fetch(`/chats/${chat}/turns`, { method: "POST",
-    headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }))
-    .body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "", failed = "";
-  for (;;) {
-    const { value, done } = await lines.read();
-    if (done) break;
-    const parts = (rest + value).split("\\n");
-    rest = parts.pop();
-    for (const one of parts.map((line) => JSON.parse(line))) {
-      answer.textContent += one.piece || "";
-      failed = one.error || failed;
+  try {
+    const found = await send(`/${chat()}/turns`, "POST", { ...body, expect: shown.rev });
+    const lines = found.body.pipeThrough(new TextDecoderStream()).getReader();
+    let said = "", rest = "";
+    for (;;) {
+      const { value, done } = await lines.read();
+      if (done) break;
+      const whole = (rest + value).split("\n");
+      rest = whole.pop();
+      for (const line of whole.map((one) => JSON.parse(one))) {
+        if (line.error) throw new Error(line.error);
+        kept ||= at === undefined; // the turn has begun
+        said += line.piece;
+      }
+      if (said) answer.firstChild.textContent = said;
     }
+    kept = true;
+    if (question) edited = null;
+  } finally {
+    if (!kept) $("text").value = question;
   }
-  if (failed) throw new Error(failed);
 });
-const go = guarded(async (entry, by) => {
-  const ways = await call(`/${chat}/branches/${entry.branch_seq}`);
-  await call(`/${chat}/switch`, "POST", { seq: ways[entry.branch - 1 + by].seq, expect: shown.rev });
-});
+
+function message(role, text) {
+  const made = make("article", "", { className: role });
+  made.append(make("p", text));
+  return made;
+}
+
+function show(entries, act = true) {
+  const button = (text, onclick, more) => make("button", text, { onclick, disabled: !act, ...more });
+  $("log").replaceChildren(...entries.map((one) => {
+    const made = message(one.role, one.text), foot = make("footer", "");
+    made.classList.toggle("edited", one.seq === edited?.seq);
+    foot.append(new Date(one.said_at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }));
+    if (one.partial) foot.append(" · broke off");
+    if (one.branches > 1) foot.append(
+      button("‹", () => go(one.earlier), { ariaLabel: "Earlier", disabled: !act || one.earlier === null }),
+      `${one.branch} of ${one.branches}`,
+      button("›", () => go(one.later), { ariaLabel: "Later", disabled: !act || one.later === null }));
+    if (one.role === "user") foot.append(button("Edit", () => edit(one)));
+    else if (one.at !== null) foot.append(button("Regenerate", () => ask({ at: one.at })));
+    made.append(foot);
+    return made;
+  }));
+  if (shown.before !== null) $("log").prepend(button("Older messages", () => older().catch(tell)));
+  if (act && entries.at(-1)?.role === "user") $("log").append(button("Answer", () => ask({})));
+}
+
+function edit(one) {
+  edited = one;
+  $("text").value = one?.text ?? "";
+  $("text").focus();
+  arrange();
+}
+
+function arrange() {
+  show(shown.entries);
+  $("cancel").hidden = !edited;
+  for (const one of ["new", "cancel", "send"]) $(one).disabled = false;
+}
+
+const go = gesture((seq) => send(`/${chat()}/switch`, "POST", { seq, expect: shown.rev }));
+
+async function older() {
+  const page = await read(`/${chat()}?before=${shown.before}`);
+  shown = { ...shown, entries: [...page.entries, ...shown.entries], before: page.before };
+  arrange();
+}
+
 async function draw() {
-  location.hash = chat;
-  $("chats").replaceChildren(...(await call("")).map((one) => {
-    const row = make("div", "", { className: one.id === chat ? "on" : "" });
-    row.append(
-      make("a", one.title || "New chat", { href: "#" + one.id, onclick: guarded(() => { chat = one.id }) }),
-      make("button", "Rename", { onclick: guarded(async () => {
-        const title = prompt("Title", one.title);
-        if (title !== null) await call("/" + one.id, "PATCH", { title });
-      }) }),
-      make("button", "Delete", { onclick: guarded(async () => {
-        await call("/" + one.id, "DELETE");
-        if (one.id === chat) chat = crypto.randomUUID();
-      }) }));
+  const here = chat(), [chats, page] = await Promise.all([read(""), read("/" + here)]);
+  if (chat() !== here) return;
+  shown = page;
+  edited = shown.entries.find((one) => one.seq === edited?.seq) ?? null;
+  $("chats").replaceChildren(...chats.map((one) => {
+    const row = make("li", "", { className: one.id === here ? "on" : "" }), title = one.title || "New chat";
+    const rename = gesture(async () => {
+      const better = prompt("Title", title);
+      if (better !== null) await send("/" + one.id, "PATCH", { title: better });
+    });
+    const remove = gesture(async () => {
+      if (!confirm(`Delete “${title}”?`)) return;
+      await send("/" + one.id, "DELETE");
+      if (one.id === here) begin();
+    });
+    row.append(make("a", title, { href: "#" + one.id, title }), make("button", "Rename", { onclick: rename }),
+      make("button", "Delete", { onclick: remove }));
     return row;
   }));
-  shown = await call("/" + chat);
-  const entries = shown.entries, last = entries.at(-1);
-  $("log").replaceChildren(...entries.map((entry, at) => {
-    const before = at ? entries[at - 1].seq : -1, article = make("article", entry.text, { className: entry.role });
-    const foot = make("footer", new Date(entry.said_at).toLocaleString() + (entry.partial ? " · broke off" : "") + " ");
-    if (entry.branches > 1) foot.append(
-      make("button", "‹", { disabled: entry.branch === 1, onclick: () => go(entry, -1), title: "Earlier" }),
-      ` ${entry.branch} of ${entry.branches} `,
-      make("button", "›", { disabled: entry.branch === entry.branches, onclick: () => go(entry, 1), title: "Later" }));
-    foot.append(entry.role === "user"
-      ? make("button", "Edit", { onclick: () => {
-        const question = prompt("Message", entry.text);
-        if (question) ask({ question, at: before, expect: shown.rev });
-      } })
-      : make("button", "Regenerate", { onclick: () => ask({ at: before, expect: shown.rev }) }));
-    article.append(foot);
-    return article;
-  }));
-  if (last?.role === "user") $("log").append(
-    make("button", "Answer", { onclick: () => ask({ expect: shown.rev }) }));
+  arrange();
 }
-$("new").onclick = guarded(() => { chat = crypto.randomUUID() });
+
+const begin = () => { location.hash = Date.now() };
+$("new").onclick = begin;
+$("cancel").onclick = () => edit(null);
 $("ask").onsubmit = (event) => {
   event.preventDefault();
   const question = $("text").value.trim();
-  $("text").value = "";
-  if (question) ask({ question, expect: shown.rev });
+  if (question && !$("send").disabled) ask({ question, at: edited?.at });
 };
-draw();
+$("text").onkeydown = (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    $("ask").requestSubmit();
+  }
+};
+onhashchange = () => { edited = null; tell({ message: "" }); draw().catch(tell) };
+if (chat()) onhashchange(); else begin();
 </script></body></html>
 """

@@ -504,11 +504,15 @@ class Conversation:
         limit = checked_limit(limit)
         before = None if before is None else checked_limit(before, minimum=0, most=2**62, name="before")
         rev, found = await self._services.store.transcript(self.scope, self.id, before=before, limit=limit)
-        entries = tuple(self._entry(one, *way) for one, way in reversed(found[:limit]))
-        return Transcript(entries=entries, rev=rev, before=entries[0].seq if len(found) > limit else None)
+        entries, asked = list[TranscriptEntry](), None
+        for one, way in reversed(found):
+            entries.append(self._entry(one, way, asked))
+            asked = one.seq if one.message.role is Role.USER else None
+        more = len(found) > limit
+        return Transcript(entries=tuple(entries[more:]), rev=rev, before=entries[1].seq if more else None)
 
-    def _entry(self, one: Logged, seq: int | None, place: int | None, ways: int | None) -> TranscriptEntry:
-        codec = self._services.codec(one.message.wire)
+    def _entry(self, one: Logged, way: Sequence[int | None], asked: int | None) -> TranscriptEntry:
+        codec, (first, place, ways, earlier, later) = self._services.codec(one.message.wire), way
         return TranscriptEntry(
             seq=one.seq,
             role=one.message.role,
@@ -516,9 +520,12 @@ class Conversation:
             said_at=one.said_at,
             attachments=tuple(codec.attachments(one.message)),
             partial=json.loads(one.message.metadata).get("partial") is True,
+            at=one.seq - 1 if one.message.role is Role.USER else asked,
             branch=place or 1,
             branches=ways or 1,
-            branch_seq=seq if (ways or 1) > 1 else None,
+            branch_seq=first if (ways or 1) > 1 else None,
+            earlier=earlier,
+            later=later,
         )
 
     async def _page(

@@ -37,8 +37,15 @@ def served(framework: str, folder: Path, **settings: str) -> Generator[str]:
     """The address of the page's program, which runs as a process."""
     (program,) = re.findall(r"^```py\n(.*?)^```$", (DOCS / f"{framework}.md").read_text(), re.MULTILINE | re.DOTALL)
     (folder / "app.py").write_text(program)
+    with running(SERVERS[framework], folder, **settings) as address:
+        yield address
+
+
+@contextmanager
+def running(server: list[str], folder: Path, **settings: str) -> Generator[str]:
+    """The address of a server, which runs in `folder` as `python` with these words."""
     port = free_port()
-    words = [word.replace("PORT", str(port)) for word in SERVERS[framework]]
+    words = [word.replace("PORT", str(port)) for word in server]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HITHERTO_", "OPENAI_"))}
     log = (folder / "log").open("w+")
     with (

@@ -17,19 +17,19 @@ from tests.conftest import SCOPE
 ANN = Scope(tenant=SCOPE.tenant, user="ann-frobnik", agent="agent-wibble")
 
 
-def _say(word: str) -> None:
+def say(word: str) -> None:
     print(word, file=sys.stderr, flush=True)  # noqa: T201 (it is what this program is for)
 
 
 async def erase() -> None:
     async with hitherto.open(worker=False) as memory:
         page = await memory.conversations(SCOPE)
-        _say("begun")
+        say("begun")
         for one in page.conversations:
             await memory.conversation(one.conversation, scope=SCOPE).erase([0, 1])
         await memory.erase_user(ANN.tenant, ANN.user)
         await memory.wait_for_erasure()
-        _say("ended")
+        say("ended")
 
 
 if __name__ == "__main__":

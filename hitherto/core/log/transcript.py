@@ -14,9 +14,13 @@ class TranscriptEntry:
     """A message of a user, or an assistant's answer, as a page shows it. `text` are its words; `attachments` its
     pictures and files, each as its API has it. `partial`: it broke off.
 
+    `Conversation.turn` with this `at` puts something else in its place: another answer, or what another question leads
+    to. It is None for an answer that no user's message is shown before.
+
     Where something else has been in its place, this is way `branch` (from 1) of `branches`. It begins with message
     `branch_seq`, for an answer may begin with the calls of its tools; `Conversation.branches(branch_seq)` lists the
-    ways."""
+    ways. The ways beside it begin with the messages `earlier` and `later`, to which `Conversation.switch` goes; None
+    where there is none."""
 
     seq: int
     role: Role
@@ -24,9 +28,12 @@ class TranscriptEntry:
     said_at: datetime
     attachments: tuple[dict[str, Any], ...] = ()
     partial: bool = False
+    at: int | None = None
     branch: int = 1
     branches: int = 1
     branch_seq: int | None = None
+    earlier: int | None = None
+    later: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,8 +44,9 @@ order by m.seq limit %(limit)s;
 
 -- name: transcript
 -- The newest messages that users see of a conversation, newest first: those of users and final ones of assistants. Where
--- several ways part between the one before and it: the first message of the present way, its place among them, and how
--- many there are. One message more is read than asked for, as the one before the last.
+-- several ways part between the one before and it: the first message of the present way, its place among them, how many
+-- there are, and the first messages of the ways beside it. One message more is read than asked for, as the one before the
+-- last.
 with c as materialized (
     select ref, rev, view_start from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s limit 1
@@ -63,19 +64,14 @@ with c as materialized (
     order by m.sum_dialogue desc limit %(limit)s::bigint + 1
     ) m
 )
-select c.rev, {message_columns}, w.seq, w.place, w.ways
+select c.rev, {message_columns}, w.seq, w.place, w.ways, w.earlier, w.later
 from c
 left join (
     select *, lag(seq) over (order by seq) as earlier from shown
 ) m on true
 left join lateral (
-    select f.seq,
-           n.natural + (
-               select count(*) from hitherto.branch b
-               where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq and b.start_seq <= f.seq) as place,
-           n.natural + (
-               select count(*) from hitherto.branch b
-               where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq) as ways
+    select f.seq, n.natural + b.place as place, n.natural + b.ways as ways, b.later,
+           coalesce(b.earlier, case when n.natural = 1 and f.seq > p.seq + 1 then p.seq + 1 end) as earlier
     from (
         select b.parent_seq as seq from hitherto.branch b
         where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq >= coalesce(m.earlier, c.view_start - 1) and b.parent_seq < m.seq
@@ -94,6 +90,13 @@ left join lateral (
             select 1 from hitherto.branch b
             where b.tenant = %(tenant)s and b.conversation = c.ref and b.start_seq = p.seq + 1 offset 0))::integer as natural
     ) n
+    cross join lateral (
+        select count(*) filter (where b.start_seq <= f.seq) as place, count(*) as ways,
+               max(b.start_seq) filter (where b.start_seq < f.seq) as earlier,
+               min(b.start_seq) filter (where b.start_seq > f.seq) as later
+        from hitherto.branch b
+        where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq
+    ) b
 ) w on true
 order by m.seq desc;
 

@@ -269,10 +269,10 @@ class LogStore(Part):
 
     async def transcript(
         self, scope: Scope, conversation: str, *, before: int | None, limit: int
-    ) -> tuple[int, list[tuple[Logged, tuple[int | None, int | None, int | None]]]]:
+    ) -> tuple[int, list[tuple[Logged, Sequence[int | None]]]]:
         """The revision, and the newest messages before the seq `before` that users see, newest first, at most `limit`
-        and one more. With each: where several ways part before it, the first message of the present one, its place
-        among them, and how many there are. One round trip."""
+        and one more. With each five numbers: where several ways part before it, the first message of the present one,
+        its place among them, how many there are, and the first messages of the ways beside it. One round trip."""
         names = rows.scope_values(scope, conversation)
         values = {**names, "before": _NEVER if before is None else before, "limit": limit}
 
@@ -281,9 +281,7 @@ class LogStore(Part):
 
         async with self._with_connection(read) as found:
             rev = found[0][0] if found else 0
-            return rev, [
-                (rows.logged_from(row[1:-3]), (row[-3], row[-2], row[-1])) for row in found if row[1] is not None
-            ]
+            return rev, [(rows.logged_from(row[1:-5]), row[-5:]) for row in found if row[1] is not None]
 
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hitherto import Call, Conversation, Memory, assistant, tool_result, user
+from hitherto.core.log.message import Role
 from hitherto.errors import InvalidInput
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
@@ -81,17 +82,36 @@ async def test_branches(chat: Conversation) -> None:
         await turn.add(tool_result("1", "It is so."))
         await turn.add("Tuesday.")
     page = await chat.transcript()
-    assert [(one.text, one.branch, one.branches, one.branch_seq) for one in page.entries] == [
-        ("Which day?", 1, 1, None),
-        ("Tuesday.", 2, 2, 2),
+    assert [(one.text, one.at, one.branch, one.branches, one.branch_seq) for one in page.entries] == [
+        ("Which day?", -1, 1, 1, None),
+        ("Tuesday.", 0, 2, 2, 2),
     ]
-    await chat.switch((await chat.branches(2))[0].seq, expect=page.rev)
+    assert page.entries[1].earlier is not None
+    await chat.switch(page.entries[1].earlier, expect=page.rev)
     assert [(one.text, one.branch, one.branches) for one in (await chat.transcript()).entries] == [
         ("Which day?", 1, 1),
         ("Monday.", 1, 2),
     ]
-    await chat.append(user("Which year?"), at=-1)
-    await chat.append(user("Which month?"), at=-1)
-    assert [(one.text, one.branch, one.branches) for one in (await chat.transcript()).entries] == [
-        ("Which month?", 3, 3)
-    ]
+    await chat.append(user("Which year?"), at=-1)  # 5
+    await chat.append(user("Which month?"), at=-1)  # 6
+    for seq, place, earlier, later in ((6, 3, 5, None), (5, 2, 0, 6), (0, 1, None, 5)):
+        await chat.switch(seq)
+        first = (await chat.transcript()).entries[0]
+        assert (first.seq, first.branch, first.branches, first.earlier, first.later) == (seq, place, 3, earlier, later)
+
+
+async def test_what_goes_in_the_place_of_an_entry(chat: Conversation) -> None:
+    """With an entry's `at`: the first of a page too, and where messages that are not shown stand before it."""
+    await chat.append({"role": "system", "content": "Be brief."}, assistant("Hello."), user("a?"), assistant("a"))
+    await chat.append(user("b?"), assistant("b"), user("c?"), assistant("c"), at=3)
+    assert [one.at for one in (await chat.transcript()).entries] == [None, 1, 2, 3, 4, 5, 6]
+    assert [one.at for one in (await chat.transcript(limit=3)).entries] == [4, 5, 6]
+    assert [one.at for one in (await chat.transcript(before=4, limit=1)).entries] == [2]
+    for seq in (5, 4, 2):
+        entry = next(one for one in (await chat.transcript()).entries if one.seq == seq)
+        before = await texts(chat, before=seq)
+        question = None if entry.role is Role.ASSISTANT else "other?"
+        async with chat.turn(question, at=entry.at) as turn:
+            await turn.add("other")
+        assert await texts(chat) == [*before, *([question] if question else []), "other"]
+    assert [one.message.text for one in await chat.messages(stop=1) if one.retracted_rev is None] == ["Be brief."]

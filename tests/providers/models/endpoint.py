@@ -16,14 +16,15 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One response. `cut` sends so many bytes of the body and hangs up; `pause` waits so many seconds before each
-    byte; `silent` says nothing at all until the endpoint is closed; `endless` sends the body again and again until
-    nobody listens any more; `charset` is how the body is written."""
+    """One response. `cut` sends so many bytes of the body and hangs up, or sends the rest once `until` is set; `pause`
+    waits so many seconds before each byte; `silent` says nothing at all until the endpoint is closed; `endless` sends
+    the body again and again until nobody listens any more; `charset` is how the body is written."""
 
     status: int = 200
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     cut: int | None = None
+    until: threading.Event | None = None
     pause: float = 0
     silent: bool = False
     endless: bool = False
@@ -145,11 +146,15 @@ class Endpoint:
                 if not answer.endless:
                     self.send_header("Content-Length", str(len(sent)))
                 self.end_headers()
-                self.close_connection = answer.endless or answer.cut is not None
+                self.close_connection = answer.endless or (answer.cut is not None and answer.until is None)
                 if answer.endless:
                     self._repeat(sent)
                     return
                 self._send(sent[: answer.cut], answer.pause)
+                if answer.until is not None:
+                    answer.until.wait()
+                    with suppress(ConnectionError):
+                        self._send(sent[answer.cut :], answer.pause)
 
             def _repeat(self, sent: bytes) -> None:
                 with suppress(ConnectionError):
