@@ -12,7 +12,7 @@ from hitherto.core.log.message import Role
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
     """A message of a user, or an assistant's answer, as a page shows it. `text` are its words; `attachments` its
-    pictures and files, each as its API has it. `partial`: it broke off.
+    pictures and files, each as its API has it. `partial`: it broke off. `id` is its own, see `Message`.
 
     Where something else has been in its place, this is way `branch` (from 1) of `branches`. It begins with message
     `branch_seq`, for an answer may begin with the calls of its tools; `Conversation.branches(branch_seq)` lists the
@@ -27,6 +27,7 @@ class TranscriptEntry:
     branch: int = 1
     branches: int = 1
     branch_seq: int | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

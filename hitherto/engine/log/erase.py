@@ -11,6 +11,7 @@ from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, DigestOutcome, RewrittenDigest, Status, render_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
+from hitherto.core.log.message import id_hash, short_id
 from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges, without
 from hitherto.core.scope import Scope
 from hitherto.engine.digests.frontiers_from_rows import frontiers
@@ -49,17 +50,21 @@ async def erase_messages(
     asked: Collection[int],
     counter: TokenCounter,
     *,
+    ids: Collection[str] = (),
     keep_facts: bool = False,
 ) -> int:
-    """Erase these messages, what rests on them, and facts that only they say, confirmed ones too (with `keep_facts`,
-    they stay); returns how many were not erased before. Raises InvalidInput, and erases nothing, for a seq that is not
-    in the log."""
-    async with store.write(scope, conversation) as unit:
+    """Erase these messages, those with these ids, what rests on them, and facts that only they say, confirmed ones too
+    (with `keep_facts`, they stay); returns how many were not erased before. Raises InvalidInput, and erases nothing,
+    for a seq or an id that is not in the log."""
+    async with store.write(scope, conversation, ids=ids) as unit:
+        nobodys = next((one for one in ids if id_hash(one) not in unit.known), None)
+        if nobodys is not None:
+            raise InvalidInput(f"{conversation!r} has no message with the id {short_id(nobodys)}; nothing was erased")
         unknown = next((seq for seq in asked if not 0 <= seq < unit.head.next_seq), None)
         if unknown is not None:
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
             raise InvalidInput(f"{conversation!r} has no message {unknown}: {there}; nothing was erased")
-        erased = without(ranges(asked), unit.head.erased)
+        erased = without(joined([*ranges(asked), *ranges(unit.known.values())]), unit.head.erased)
         if not erased:
             return 0
         changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
