@@ -39,7 +39,14 @@ async def test_any_value_for_any_parameter(memory: Memory) -> None:
         **{"question": "hello", "scope": SCOPE, "tenant": SCOPE.tenant, "user": "another", "agent": "another"},
         **{"id": 1, "subject": "s", "by": "user", "ttl": timedelta(days=1), "text": "A text.", "content": "A text."},
         **{"hit": (await memory.recall("hello", scope=SCOPE)).hits[0], "run": (await runs.begin("c")).id},
-        **{"conversation": "c", "manifest": (await chat.context("hello")).manifest, "what": 1, "to": 0, "seqs": [9]},
+        **{
+            "conversation": "c",
+            "manifest": (await chat.context("hello")).manifest,
+            "what": 1,
+            "to": 0,
+            "seqs": [9],
+            "seq": 0,
+        },
         **{
             "items": [],
             "visibility": "private",

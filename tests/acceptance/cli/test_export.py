@@ -100,7 +100,9 @@ def test_ids_of_messages(cli: Callable[..., Ran], tmp_path: Path) -> None:
     listed = cli("log", "chat", "--json").json["messages"]
     assert [one["id"] for one in listed] == ["m-1", None]
     chat.write_text("".join([*lines, lines[0]]))
-    assert "the id 'm-1' already, message 0" in " ".join(cli("import", chat).failed(1).split())
+    told = " ".join(cli("import", chat).failed(1).split())
+    assert "up to line 3" in told
+    assert "the id 'm-1' already, message 0" in told
 
 
 def test_digests_are_made_only_if_asked_for(cli: Callable[..., Ran]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hitherto import Conversation, Memory, assistant, user
 from hitherto.core.log.message import LONGEST_ID
 from hitherto.errors import Conflict, InvalidBatch, InvalidInput, InvalidMessage
+from hitherto.store.sql import SQL
 from hitherto.store.store import Store
 from hitherto.wire import read
 from tests.conftest import SCOPE
@@ -169,6 +171,25 @@ async def test_in_any_parts_and_any_number_of_times_is_once(memory: Memory, data
     there = await chat.messages()
     assert [one.message.id for one in there] == list(dict.fromkeys(file)), "in the order of the file"
     assert texts(there) == [f"{one} at {file.index(one)}" for one in dict.fromkeys(file)], "the first of each"
+
+
+async def test_one_statement_more_and_none_without_ids(chat: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, execute = list[object](), psycopg.AsyncCursor[Any].execute
+
+    async def told(self: psycopg.AsyncCursor[Any], query: Any, *given: Any, **named: Any) -> psycopg.AsyncCursor[Any]:
+        sent.append(query)
+        return await execute(self, query, *given, **named)
+
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", told)
+    await chat.append(user("The first of a conversation sends more."))
+    counts = list[Counter[object]]()
+    for message in (user("hi"), item("m-1")):
+        sent.clear()
+        await chat.append(message)
+        counts.append(Counter(sent))
+    assert SQL["lock"] in counts[0]
+    assert SQL["messages_by_id"] not in counts[0]
+    assert counts[1] == counts[0] + Counter([SQL["messages_by_id"]])
 
 
 async def test_two_at_once(store: Store, database: str) -> None:
