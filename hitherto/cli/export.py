@@ -22,6 +22,7 @@ from hitherto.core.log.message import Message
 from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
 from hitherto.errors import (
     ConcurrentWrite,
+    Conflict,
     InvalidBatch,
     InvalidExport,
     InvalidInput,
@@ -127,7 +128,7 @@ async def import_chat(chat: Conversation, file: Lines, source: str, *, digest: b
                 await chat.append(*batch, expect=start, policy=None if digest else "none")
             except ConcurrentWrite:
                 return None
-            except InvalidBatch as error:
+            except (InvalidBatch, Conflict) as error:
                 raise InvalidTranscript(f"{source}, up to line {line}: {error}", line=line) from error
             start, new = start + len(batch), new + len(batch)
     if not start:
@@ -147,7 +148,7 @@ def _page(file: Lines, source: str, line: int) -> tuple[list[Message], int, bool
             if len(text) > LONGEST_LINE:
                 raise InvalidMessage(f"it is longer than {LONGEST_LINE:,} bytes")
             if text.strip():
-                found.append(message_of(text))
+                found.append(message_of(text, take_id=True))
         except InvalidMessage as error:
             raise InvalidTranscript(
                 f"{source}, line {line}: {error}; a repeated import goes on after what it has appended",

@@ -93,7 +93,7 @@ def _json(logged: Logged, *, cleared: bool) -> dict[str, Any]:
     """The payload says what the message's text and its calls are, too."""
     message = logged.message
     return {
-        **output.fields_of(logged, "message", "sums", "retracted_rev"),
+        **output.fields_of(logged, "message", "sums", "retracted_rev", "id_hash"),
         **output.fields_of(message, "raw", "text", "calls", "answers", "tools"),
         "said_at": logged.said_at,
         "cleared": cleared,

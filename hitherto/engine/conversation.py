@@ -22,7 +22,7 @@ from hitherto.core.cross_session import CrossSessionLike, RecallFrom, cross_sess
 from hitherto.core.digests.digest import Digest
 from hitherto.core.documents import metadata_json
 from hitherto.core.facts.queries import AddedFact
-from hitherto.core.log.append import checked_ttl
+from hitherto.core.log.append import checked_ids, checked_ttl, id_is_known
 from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
@@ -36,6 +36,7 @@ from hitherto.core.log.message import (
     Role,
     Wire,
     check_item,
+    checked_id,
     storable,
     to_json,
 )
@@ -119,6 +120,7 @@ class Conversation:
         wire: Wire | None = None,
         policy: PolicyLike | None = None,
         budget: int | None = None,
+        skip_known: bool = False,
     ) -> AppendResult:
         """Append the messages, all or none, and start the digests that the policy says are due.
 
@@ -127,15 +129,25 @@ class Conversation:
         `expect` is the seq that the first message must get, for writers that must not interleave. With `at`, the batch
         takes the place of what follows message `at`, as a `rewind` to there and an append would, but both or none of
         it is done. `unchanged_since` is a revision since which no message may have come, gone or been erased. `wire`
-        names the
-        format of messages given as dicts; without it, their shape tells. `policy` governs this append alone; without
-        it, the conversation's policy does. `budget` is that of the contexts that are made of the conversation, which
-        decides with some policies what is due; the default is the setting `budget`.
+        names the format of messages given as dicts; without it, their shape tells. `policy` governs this append alone;
+        without it, the conversation's policy does. `budget` is that of the contexts that are made of the conversation,
+        which decides with some policies what is due; the default is the setting `budget`.
+
+        A message may have an `id` of the application's or an API's, in its dict or by `Message.with_id`, which no other
+        one of the conversation has or had: those that were taken back or erased count too. With `skip_known`, messages
+        whose id is there already are left out, so that an import can be repeated; those without an id are always
+        appended.
 
         Raises InvalidMessage and InvalidBatch for what cannot be appended, IdempotencyKeyReused for a key that was used
-        with other messages, ConcurrentWrite when `expect` or `unchanged_since` does not hold, InvalidInput for an `at`
-        to which the conversation cannot be rewound; nothing is written then.
+        with other messages, Conflict for an id that is there already, ConcurrentWrite when `expect` or
+        `unchanged_since` does not hold, InvalidInput for an `at` to which the conversation cannot be rewound, or that
+        comes with `skip_known`; nothing is written then.
         """
+        skips = checked_switch(skip_known, "skip_known")
+        if skips and at is not None:
+            raise InvalidInput(
+                "at and skip_known do not go together: what follows may be what is skipped; leave one out"
+            )
         place = Place(expect=expect, at=_seq(at, "at"), since=checked_revision(unchanged_since, "unchanged_since"))
         batch = await self._services.read_messages(messages, wire)
         if not batch:
@@ -143,8 +155,9 @@ class Conversation:
         check_key(key)
         most = None if budget is None else checked_budget(budget, 0)[0]
         handle, governing = replace(self._handle, budget=most), self._services.usable(policy)
-        appended = await append(handle, batch, key=key, place=place, request=governing)
-        self._go_by_what_is_stored()
+        appended = await append(handle, batch, key=key, place=place, request=governing, skip_known=skips)
+        if appended.end >= appended.start:
+            self._go_by_what_is_stored()
         return appended
 
     def turn(
@@ -203,6 +216,7 @@ class Conversation:
         for one in asked:
             check_item(one)
         asked = [self._services.read(message) for message in asked]
+        checked_ids(asked, skip_known=False)
         if question is not None and not asked:
             raise InvalidInput("the turn has no question; give a text, a message, several, or None to answer the log")
         governing = self._services.usable(policy)
@@ -249,12 +263,15 @@ class Conversation:
             check=self._check_turn,
         )
 
-    async def _check_turn(self, at: int | None, expect: int | None, *, asks: bool) -> None:
-        """Raises ConcurrentWrite where the messages changed since `expect`, and InvalidInput where nothing is there to
-        be answered by a turn that asks nothing."""
+    async def _check_turn(self, at: int | None, expect: int | None, *, question: Sequence[Message]) -> None:
+        """Raises ConcurrentWrite where the messages changed since `expect`, Conflict for a question whose id is there
+        already, and InvalidInput where nothing is there to be answered by a turn that asks nothing."""
         if expect is not None:
             check_unchanged(await self.head() or empty(datetime.now(UTC)), expect, self.id)
-        if asks:
+        for one in question:
+            if one.id is not None and (known := await self.get(one.id)) is not None:
+                raise id_is_known(one.id, known.seq, self.id)
+        if question:
             return
         if at is None:
             head = await self.head()
@@ -497,6 +514,18 @@ class Conversation:
         head, reading = await self._reading(start, stop, limit)
         return await self._services.store.messages(self.scope, self.id, head.ref, reading)
 
+    async def get(self, message: int | str) -> Logged | None:
+        """One message of the log by its seq or its id, whatever became of it; None if there is none. An erased one has
+        no id any more, but is still found by it. Raises InvalidInput for what is neither."""
+        seq: int | None
+        if isinstance(message, str):
+            await self._handle.head()  # erases what has expired
+            seq = await self._services.store.seq_of(self.scope, self.id, checked_id(message))
+        else:
+            seq = checked_limit(message, minimum=0, most=2**62, name="message")
+        found = [] if seq is None else await self.messages(start=seq, stop=seq + 1)
+        return found[0] if found else None
+
     async def transcript(self, *, before: int | None = None, limit: int = 50) -> Transcript:
         """What users see of the conversation, for a page: the newest `limit` (1 to 1,000) messages of users and final
         answers of assistants that are shown, in their order; with `before`, those before that seq. What was cleared,
@@ -526,6 +555,7 @@ class Conversation:
             branch_seq=first if (ways or 1) > 1 else None,
             earlier=earlier,
             later=later,
+            id=one.message.id,
         )
 
     async def _page(
@@ -807,27 +837,30 @@ class Conversation:
         gone = clipped(joined((*head.erased, *head.retracted)), head.view_start)
         return hidden - sum(last - first + 1 for first, last in gone)
 
-    async def erase(self, seqs: int | Iterable[int]) -> int:
-        """Erase messages, and everything that rests on them: at once, no verb shows any of it. Returns how many; those
-        that were erased before do not count.
+    async def erase(self, seqs: int | str | Iterable[int | str]) -> int:
+        """Erase messages, by their seqs or their ids, and everything that rests on them: at once, no verb shows any of
+        it. Returns how many; those that were erased before do not count.
 
-        Of a message stay its seq, role, kind, tokens and times. Digests lose what rests on erased messages; one that
-        rests on others too is made anew without them. Facts that only these messages say go too, confirmed ones
-        included, but not those that somebody has added by hand; and so do archived documents that stand for any of
-        them, native items, and what the search index has of them (packed parts of it are rebuilt in the background: see
-        `Memory.wait_for_erasure`). Other messages that quote them are messages of their own. A replay of the key with
-        which they were appended writes nothing. Raises InvalidInput for a seq that is not in the log.
+        Of a message stay its seq, role, kind, tokens and times, and a hash of its id, so that no repeated import brings
+        it back. Digests lose what rests on erased messages; one that rests on others too is made anew without them.
+        Facts that only these messages say go too, confirmed ones included, but not those that somebody has added by
+        hand; and so do archived documents that stand for any of them, native items, and what the search index has of
+        them (packed parts of it are rebuilt in the background: see `Memory.wait_for_erasure`). Other messages that
+        quote them are messages of their own. A replay of the key with which they were appended writes nothing. Raises
+        InvalidInput for a seq or an id that is not in the log.
         """
-        asked: Collection[int] = [seqs] if isinstance(seqs, int) else ()
+        ids: list[str] = []
         if isinstance(seqs, range):
-            asked = seqs  # as it is: it may have more numbers than the memory has room for
-        elif not asked:
-            asked = checked_list(seqs, "seqs", "the numbers of messages")
-        for seq in () if isinstance(asked, range) else asked:
-            if not isinstance(cast(object, seq), int) or isinstance(seq, bool):
-                raise InvalidInput(f"{seq!r} is no seq; give the numbers of messages")
+            asked: Collection[int] = seqs  # as it is: it may have more numbers than the memory has room for
+        else:
+            named = [seqs] if isinstance(seqs, int | str) else checked_list(seqs, "seqs", "numbers or ids of messages")
+            ids = [checked_id(one) for one in named if isinstance(one, str)]
+            asked = [one for one in named if not isinstance(one, str)]
+            for seq in asked:
+                if not isinstance(cast(object, seq), int) or isinstance(seq, bool):
+                    raise InvalidInput(f"{seq!r} is no seq; give the numbers or the ids of messages")
         store, scope = self._services.store, self.scope
-        erased = await erase_messages(store, scope, self.id, asked, self._services.canonical)
+        erased = await erase_messages(store, scope, self.id, asked, self._services.canonical, ids=ids)
         if erased:
             await refire(self._handle)
             self._services.appended.set()

@@ -6,8 +6,7 @@ from asyncio import Event
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from functools import cached_property
-from itertools import repeat
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hitherto.aside import aside, weight
@@ -34,9 +33,12 @@ if TYPE_CHECKING:
 
 
 class ItemReader(Protocol):
-    """Reads an item in the wire format `wire`; without it, the item's shape tells. Raises InvalidMessage."""
+    """Reads an item in the wire format `wire`; without it, its shape tells. The message has its id, unless `take_id` is
+    False. Raises InvalidMessage."""
 
-    def __call__(self, payload: Message | Mapping[str, Any], wire: str | None = None) -> Message: ...
+    def __call__(
+        self, payload: Message | Mapping[str, Any], wire: str | None = None, *, take_id: bool = True
+    ) -> Message: ...
 
 
 class Formats(Protocol):
@@ -94,14 +96,14 @@ class Services:
     searches: FairLimiter = field(default_factory=lambda: FairLimiter(4, most=2))
 
     async def read_messages(
-        self, given: Sequence[Message | Mapping[str, Any]], wire: str | None = None
+        self, given: Sequence[Message | Mapping[str, Any]], wire: str | None = None, *, take_ids: bool = True
     ) -> tuple[Message, ...]:
         """What a caller gave as messages; long items are read in a thread. Raises as `read` does."""
         if {*map(type, given)} <= {Message}:
             return cast("tuple[Message, ...]", tuple(given))
         for one in given:
             check_item(one)
-        return await aside(weight(given), tuple, map(self.read, given, repeat(wire)))
+        return await aside(weight(given), tuple, map(partial(self.read, wire=wire, take_id=take_ids), given))
 
     @cached_property
     def zone(self) -> tzinfo:

@@ -35,7 +35,7 @@ log = logger("hitherto")
 class TurnCheck(Protocol):
     """Raises where a turn cannot begin: see `Conversation.turn`."""
 
-    async def __call__(self, at: int | None, expect: int | None, *, asks: bool) -> None: ...
+    async def __call__(self, at: int | None, expect: int | None, *, question: Sequence[Message]) -> None: ...
 
 
 class ModelDump(Protocol):
@@ -249,7 +249,7 @@ class Turn:
             return
         try:
             items = self._with_own_ids(answer.items())
-            given = self._sealed([self._formats.read(item, self._codec.name) for item in items])
+            given = self._sealed([self._codec.read(item) for item in items])
         except InvalidMessage:
             self._rest = answer.text
             raise
@@ -267,7 +267,7 @@ class Turn:
         if self._appended:
             self._expect = None  # of the turn's own steps, the page knew nothing
         elif not self._replayed:
-            await self._check(self._at, self._expect, asks=bool(self._question))
+            await self._check(self._at, self._expect, question=self._question)
             if self._question_first:
                 await uninterrupted(self._append_step(list(self._question)))
         await self._go_on()
@@ -446,10 +446,10 @@ class Turn:
             raise InvalidMessage("the API answered with an error, which the field `error` tells; ask again")
         if items is None:
             check_item(given)
-            return [self._formats.read(item, None) for item in self._with_own_ids([given])]
+            return [self._formats.read(item, take_id=False) for item in self._with_own_ids([given])]
         self._model = _model_of(given) or self._model
         self._finish_reason = self._codec.finish_reason(given)
-        return self._sealed([self._formats.read(item, self._codec.name) for item in self._with_own_ids(items)])
+        return self._sealed([self._codec.read(item) for item in self._with_own_ids(items)])
 
     def _with_own_ids(self, items: list[Payload]) -> list[Payload]:
         """The items of an answer, whose calls have an id each: some models give one to several."""

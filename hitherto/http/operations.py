@@ -161,6 +161,7 @@ OPERATIONS = (
         transcript  GET   /conversations/{conversation}/transcript
         injected  POST  /conversations/{conversation}/injected          repeatable
         known     GET   /conversations/{conversation}/known
+        get       POST  /conversations/{conversation}/message           repeatable none_is_404
         digests   GET   /conversations/{conversation}/digests
         context   POST  /conversations/{conversation}/contexts          repeatable
         contexts  GET   /conversations/{conversation}/contexts

@@ -54,8 +54,8 @@ def _read_time(value: object, read: ValidatorFunctionWrapHandler) -> object:
 
 
 class MessageInput(BaseModel):
-    """A message with more than its item: the format of the item, metadata that no model is shown, when it expires, and
-    when it was said."""
+    """A message with more than its item: the format of the item, metadata that no model is shown, when it expires, when
+    it was said, and its own id."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,6 +64,9 @@ class MessageInput(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
     expires_at: Annotated[datetime, WrapValidator(_read_time)] | None = None
     said_at: Annotated[datetime, WrapValidator(_read_time)] | None = None
+    id: str | None = Field(
+        default=None, description="Without it, the `id` of the item is the message's; with null, none is."
+    )
 
 
 def _read_message(value: object, _: object) -> object:
@@ -154,11 +157,13 @@ def _message_of(value: object, wire: Wire | None) -> Message:
     check_item(value.item if isinstance(value, MessageInput) else value)
     if not isinstance(value, MessageInput):
         return read(cast("Mapping[str, Any]", value), wire)
-    message = read(value.item, value.wire or wire)
+    message = read(value.item, value.wire or wire, take_id="id" not in value.model_fields_set)
     if value.metadata:
         message = message.with_metadata(value.metadata)
     if value.expires_at is not None:
         message = message.expiring(value.expires_at)
+    if value.id is not None:
+        message = message.with_id(value.id)
     return message if value.said_at is None else message.dated(value.said_at)
 
 
@@ -189,6 +194,7 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 _MESSAGES_IN: dict[object, Callable[[Any], Iterable[dict[str, Any]]]] = {
+    Logged | None: lambda answer: [answer["message"]] if answer else [],
     Logged: lambda answer: [answer["message"]],
     list[Logged]: lambda answer: [one["message"] for one in answer],
     Sequence[tuple[str, Logged]]: lambda answer: [one["message"] for _, one in answer],
@@ -245,7 +251,8 @@ def argument_to_json(value: Any) -> Any:  # noqa: PLR0911, PLR0912 (a case each)
                 expires_at=value.expires_at,
                 said_at=value.said_at,
             )
-            return message.model_dump(mode="json", exclude_defaults=True)
+            given = message.model_dump(mode="json", exclude_defaults=True)
+            return given | {"id": value.id} if value.id is not None or "id" in message.item else given
         case Policy():
             return value.to_json()
         case Digest():

@@ -18,6 +18,7 @@ _DUPLICATES = {
     "digest_one_in_progress": "a digest of this stage is already in progress in this conversation; let it end first",
     "digest_one_per_range": "this stage has a completed digest of this very range already; use that one",
     "fact_once": "another current fact of the user says the same about this subject; repeat or change that one",
+    "message_by_own_id": "another message of the conversation has the same id; give each its own",
     "receipt_pkey": "this idempotency key has a receipt already; begin the unit of work with the key to be told",
 }
 

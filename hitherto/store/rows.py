@@ -24,7 +24,7 @@ from hitherto.core.digests.digest import (
     Status,
 )
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, storable
+from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, id_hash, storable
 from hitherto.core.log.probe import Mark
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.log.time_zone import in_utc, offset_of, with_offset
@@ -90,6 +90,11 @@ def scope_values(scope: Scope, conversation: str) -> dict[str, Any]:
     return {"tenant": scope.tenant, "user": scope.user, "agent": scope.agent, "conversation": conversation}
 
 
+def id_values(names: dict[str, Any], ids: Iterable[str]) -> dict[str, Any]:
+    """What `messages_by_id` binds; `names` are the scope's and the conversation's."""
+    return {**names, "id_hashes": _texts(map(id_hash, ids))}
+
+
 def multirange(ranges: Sequence[tuple[int, int]]) -> str:
     """Inclusive ranges as PostgreSQL's multirange."""
     return f"{{{','.join([f'[{first},{last}]' for first, last in ranges])}}}"
@@ -101,10 +106,15 @@ def integers(values: Iterable[int | None]) -> str:
     return f"{{{','.join(['NULL' if one is None else str(one) for one in values])}}}"
 
 
-def _texts(values: Iterable[str]) -> str:
-    """Texts as PostgreSQL's array, for an array of such, whose arrays may have different lengths."""
-    quoted = [one.replace("\\", "\\\\").replace('"', '\\"') for one in values]
-    return "{" + ",".join([f'"{one}"' for one in quoted]) + "}"
+def _texts(values: Iterable[str | None]) -> str:
+    """Texts as PostgreSQL's array: for an array of such, whose arrays may have different lengths, and for one that may
+    have nothing in it but null."""
+    return "{" + ",".join(["NULL" if one is None else _quoted(one) for one in values]) + "}"
+
+
+def _quoted(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
 
 
 def message_values(logged: Logged) -> dict[str, Any]:
@@ -130,11 +140,14 @@ def message_values(logged: Logged) -> dict[str, Any]:
         "expires_at": in_utc(message.expires_at),
         "said_at": in_utc(message.said_at),
         "said_offset": offset_of(message.said_at),
+        "own_id": message.id,
+        "id_hash": logged.id_hash if message.id is None else id_hash(message.id),
     }
 
 
 _NUMBERS = ("said_offset", "seq", "tokens", "sum_tokens", "sum_turns", "sum_dialogue", "sum_results", "rev")
 _NAMES = ("call_ids", "result_ids", "tool_names")
+_IDS = ("own_id", "id_hash")
 
 
 def message_arrays(some: Sequence[Logged]) -> dict[str, Any]:
@@ -143,6 +156,7 @@ def message_arrays(some: Sequence[Logged]) -> dict[str, Any]:
     columns: dict[str, Any] = {name: [one[name] for one in values] for name in (values[0] if values else ())}
     columns |= {name: integers(columns[name]) for name in _NUMBERS}
     columns |= {name: [_texts(one) for one in columns[name]] for name in _NAMES}
+    columns |= {name: _texts(columns[name]) for name in _IDS}
     return {
         **columns,
         "erased": [one.erased for one in some],
@@ -155,7 +169,7 @@ def logged_from(row: Row) -> Logged:
     whole histories are read: columns by position, no call of an enum, no `__init__`."""
     (
         seq, raw, wire, role, kind, text, calls, answers, tools, metadata, expires_at, said_at, said_offset, tokens,
-        sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, erased, retracted_rev,
+        sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, erased, retracted_rev, own_id,
     ) = row  # fmt: skip
     message = build(
         Message,
@@ -170,6 +184,7 @@ def logged_from(row: Row) -> Logged:
         metadata=metadata,
         expires_at=expires_at,
         said_at=said_at if said_offset is None else with_offset(said_at, said_offset),
+        id=None if erased else own_id,
     )
     return build(
         Logged,
@@ -181,6 +196,7 @@ def logged_from(row: Row) -> Logged:
         created_at=created_at,
         erased=erased,
         retracted_rev=retracted_rev,
+        id_hash=own_id if erased else None,
     )
 
 

@@ -56,7 +56,9 @@ class Unit:
 
     `head` is the newest head; where the conversation does not exist yet, one of revision 0 without messages. Its
     `clock` is read after the conversation is locked, and `now` never lies before it or the newest message's time.
-    `receipt` is the earlier receipt of this unit's key, if there is one. `new`: the conversation did not exist.
+    `receipt` is the earlier receipt of this unit's key, if there is one. `new`: the conversation did not exist. `known`
+    has those of this unit's ids of messages that are in the log, or were before they were erased: the hash of each,
+    with the message's seq.
     """
 
     def __init__(self, connection: RowSecurityConnection, scope: Scope, conversation: str) -> None:
@@ -67,24 +69,32 @@ class Unit:
         self._row: Any = None
         self._calls: Collection[str] = ()
         self.new = False
+        self.known: dict[str, int] = {}
         self._digest_end: tuple[int, Mark] | None = None
         """The last seq of the digest that is held, and the answer to `SeqAt` there."""
         self._done = False
 
-    async def begin(self, key: str | None, digest: int | None, calls: Collection[str]) -> None:
+    async def begin(self, key: str | None, digest: int | None, calls: Collection[str], ids: Collection[str]) -> None:
         """Lock the conversation, and the digest if there is one, and read its head and the key's receipt: one round
         trip, two for a new conversation. Raises psycopg's errors."""
         self._calls = calls
         # Read committed, whatever the database's default: what is read after the lock needs a new snapshot.
-        held = await self._hold(key, digest, calls, "begin isolation level read committed")
+        held = await self._hold(key, digest, calls, "begin isolation level read committed", ids)
         while not held:
             # The row was inserted here, or by another just now. It is missing again only if a third deleted it in
             # between.
-            held, self.new = await self._hold(key, digest, calls, SQL["create"]), True
+            held, self.new = await self._hold(key, digest, calls, SQL["create"], ids), True
 
-    async def _hold(self, key: str | None, digest: int | None, calls: Collection[str], first: LiteralString) -> bool:
+    async def _hold(
+        self,
+        key: str | None,
+        digest: int | None,
+        calls: Collection[str],
+        first: LiteralString,
+        ids: Collection[str] = (),
+    ) -> bool:
         """After the statement `first`, lock the conversation and read it. Returns whether it is there."""
-        receipt = end = opened = None
+        receipt = end = opened = known = None
         # Results are fetched after the pipeline: to fetch one inside it would cost a round trip more.
         async with self._connection.pipeline():
             await self._connection.execute_often(first, self._names)
@@ -96,6 +106,8 @@ class Unit:
             if calls:
                 values = {**self._names, "hashes": [heads.call_hash(call) for call in calls]}
                 opened = await self._connection.execute_often(SQL["open_calls"], values)
+            if ids:
+                known = await self._connection.execute_often(SQL["messages_by_id"], rows.id_values(self._names, ids))
             if key is not None:
                 receipt = await self._connection.execute_often(SQL["receipt"], self._key(key), named=True)
         row = await found.fetchone()
@@ -110,6 +122,8 @@ class Unit:
         self._whose: dict[str, Any] = {**self._names, **self._at}
         if end is not None and (mark := await end.fetchone()) is not None:
             self._digest_end = mark[0], rows.mark_from(mark[1:])
+        if known is not None:
+            self.known = dict(await known.fetchall())
         if earlier is not None:
             self.receipt = rows.value_from(Receipt, earlier)
         return True

@@ -373,6 +373,7 @@ class SyncConversation(SyncPart[Conversation]):
         wire: Wire | None = None,
         policy: PolicyLike | None = None,
         budget: int | None = None,
+        skip_known: bool = False,
     ) -> AppendResult:
         """Append the messages, all or none, and start the digests that the policy says are due. See
         `Conversation.append`."""
@@ -386,6 +387,7 @@ class SyncConversation(SyncPart[Conversation]):
                 wire=wire,
                 policy=policy,
                 budget=budget,
+                skip_known=skip_known,
             )
         )
 
@@ -547,6 +549,11 @@ class SyncConversation(SyncPart[Conversation]):
         number. See `Conversation.messages`."""
         return self._run(lambda conversation: conversation.messages(start=start, stop=stop, limit=limit))
 
+    def get(self, message: int | str) -> Logged | None:
+        """One message of the log by its seq or its id, whatever became of it; None if there is none. An erased one has
+        no id any more, but is still found by it. Raises InvalidInput for what is neither. See `Conversation.get`."""
+        return self._run(lambda conversation: conversation.get(message))
+
     def transcript(self, *, before: int | None = None, limit: int = 50) -> Transcript:
         """What users see of the conversation, for a page: the newest `limit` (1 to 1,000) messages of users and final
         answers of assistants that are shown, in their order; with `before`, those before that seq. What was cleared,
@@ -675,9 +682,9 @@ class SyncConversation(SyncPart[Conversation]):
         it hid. See `Conversation.clear`."""
         return self._run(lambda conversation: conversation.clear())
 
-    def erase(self, seqs: int | Iterable[int]) -> int:
-        """Erase messages, and everything that rests on them: at once, no verb shows any of it. Returns how many; those
-        that were erased before do not count. See `Conversation.erase`."""
+    def erase(self, seqs: int | str | Iterable[int | str]) -> int:
+        """Erase messages, by their seqs or their ids, and everything that rests on them: at once, no verb shows any of
+        it. Returns how many; those that were erased before do not count. See `Conversation.erase`."""
         return self._run(lambda conversation: conversation.erase(seqs))
 
     def delete(self, *, facts: bool = False) -> int:

@@ -10,7 +10,7 @@ from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Call, Message
 from hitherto.errors import InvalidInput
 from hitherto.wire.anthropic import AnthropicFormat
 from hitherto.wire.chat import ChatFormat, assistant, system, tool_result, user
-from hitherto.wire.fields import shown
+from hitherto.wire.fields import own_id, shown
 from hitherto.wire.neutral import message_from
 from hitherto.wire.responses import ResponsesFormat
 
@@ -46,16 +46,18 @@ def codec(name: str) -> WireFormat:
     return found
 
 
-def read(payload: Message | Mapping[str, Any], wire: str | None = None) -> Message:
+def read(payload: Message | Mapping[str, Any], wire: str | None = None, *, take_id: bool = True) -> Message:
     """A message as it is, or one read from an API's item.
 
     Without `wire` the format is detected by what only one format has: the types of Responses items, the block
-    types of Anthropic and their `citations`; anything else is chat. Raises InvalidMessage for what that API would not
-    send or accept, InvalidInput for a wire format that is not known.
+    types of Anthropic and their `citations`; anything else is chat. The message has the item's `id`; with
+    `take_id=False` it has none, whatever the item's is. Raises InvalidMessage for what that API would not send or
+    accept, and for an id that cannot be kept; InvalidInput for a wire format that is not known.
     """
     if isinstance(payload, Message):
         return payload
-    return message_from(payload, detected(payload) if wire is None else codec(wire).name)
+    message = message_from(payload, detected(payload) if wire is None else codec(wire).name)
+    return message.with_id(own_id(payload, message.wire)) if take_id and "id" in payload else message
 
 
 def detected(payload: object) -> str:

@@ -67,7 +67,7 @@ class BaseFormat:
 
     def tokens(self, item: Payload, counter: TokenCounter) -> int:
         """OpenAI's formula for text, a bound for anything else: see `cost`."""
-        return cost.message_tokens(item, counter, free=("annotations", "parsed"))
+        return cost.message_tokens(item, counter, free=("annotations", "parsed", "id"))
 
     def system_tokens(self, text: str, counter: TokenCounter) -> int:
         return cost.system_text(text, counter)

@@ -26,6 +26,8 @@ from hitherto.wire.cost import compact
 WIDTH = 80
 """The most characters of a value that an error shows."""
 
+_PLACEHOLDER = "__fake_id__"
+
 _ONLY = {
     **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"), ANTHROPIC),
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), RESPONSES),
@@ -54,6 +56,14 @@ def item_of(payload: object) -> tuple[str, Payload]:
                     raise InvalidMessage(f"the message has the key {shown(key)}, which is not text; JSON has no other")
     raw = to_json(dict(payload), what="the message")
     return raw, json.loads(raw)
+
+
+def own_id(item: Mapping[str, Any], wire: str) -> Any:
+    """The item's own id, whatever it is; None where it has none: what the OpenAI Agents SDK puts in its place is none,
+    and a reference, or the result of a local shell, has that of another item."""
+    kind = item.get("type", "message" if "role" in item else "item_reference")
+    others = kind == "item_reference" or (kind == "local_shell_call_output" and item.get("call_id") is None)
+    return None if item.get("id") == _PLACEHOLDER or (wire == RESPONSES and others) else item.get("id")
 
 
 def text(item: Payload, key: str, of: str) -> str:

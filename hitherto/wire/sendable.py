@@ -265,7 +265,7 @@ def _with_call(block: Payload, call: _Rename, answered: _Rename) -> Payload:
 
 
 def _chat(item: Payload) -> Payload | None:
-    found = dict(item)
+    found = {key: value for key, value in item.items() if key != "id"}
     if isinstance(content := found.get("content"), list):
         parts = _without_empty(cast("list[Payload]", content), str)
         found["content"] = parts or ("" if found.get("role") != "assistant" else None)

@@ -259,6 +259,24 @@ async def test_what_a_run_quotes_is_not_imported_once_its_messages_are_erased(
         assert [(one.name, one.raw) for one in await third.runs(SCOPE).events(run.id)] == [("look", None)]
 
 
+async def test_ids_of_messages_stay_known(memory: Memory, elsewhere: Memory) -> None:
+    """Those of erased ones too."""
+    given = [user("One.").with_id("m-1"), user("Two.").with_id("m-2")]
+    await memory.conversation("ids", scope=SCOPE).append(*given)
+    await memory.conversation("ids", scope=SCOPE).erase("m-1")
+    data = await exported(memory)
+    assert b"m-1" not in data
+    await imported(elsewhere, data)
+    chat = elsewhere.conversation("ids", scope=SCOPE)
+    assert [one.message.id for one in await chat.messages()] == [None, "m-2"]
+    found = await chat.get("m-1")
+    assert found is not None
+    assert found.erased
+    await chat.append(*given, skip_known=True)
+    assert len(await chat.messages()) == 2
+    assert told(await exported(elsewhere)) == told(data)
+
+
 async def test_two_imports_at_once(memory: Memory, elsewhere: Memory) -> None:
     await fill(memory)
     data = await exported(memory)
@@ -321,6 +339,9 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
         lambda lines: [re.sub(rb'"raw":"{.*?}","wire"', b'"raw":"{}","wire"', x) for x in lines],
         "^line [0-9]+: .*role",
     ),
+    "an empty id": (lambda lines: changed(lines, b'"raw":', b'"id":"","raw":'), "has the id ''"),
+    "an id twice": (lambda lines: changed(lines, b'"raw":"{', b'"id":"m-1","raw":"{'), "the same id|erased message"),
+    "no hash of an id": (lambda lines: changed(lines, b'"erased":true', b'"erased":true,"id_hash":"z"'), "an id_hash"),
     "no zone": (lambda lines: [re.sub(rb'("created_at":"[^"Z]*)Z', rb"\1", x) for x in lines], "times have a zone"),
     "a year before all": (
         lambda lines: [x.replace(b'"created_at":"2026', b'"created_at":"0001') for x in lines],

@@ -61,6 +61,7 @@ GIVEN = """
 update hitherto.conversation set finish_seq = 1, failures = 2, resume_at = '2026-11-03Z',
     facts_due_at = '2026-11-03Z', facts_resume_at = '2026-11-03Z' where id = 'empty';
 update hitherto.message set said_at = '2026-11-03Z', said_offset = 3600 where seq = 0;
+update hitherto.message set own_id = 'm-1', own_key = sha256('m-1') where seq = 1;
 update hitherto.digest set kept_from = 3, since = 1, family = 'gpt', error = 'Broken.', hidden_rev = 9 where id = 1;
 update hitherto.fact set visibility = 'shared', state = 'withdrawn', ended_at = '2026-11-03Z', repeated = 4,
     version = 5, metadata = '{"a": 1}' where id = 1;

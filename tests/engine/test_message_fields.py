@@ -27,6 +27,7 @@ GIVEN: dict[str, Any] = {
     "metadata": '{"note": 1}',
     "expires_at": DAY,
     "said_at": DAY,
+    "id": "m-1",
 }
 """A value for each other field, which is not its default."""
 FULL = replace(BARE, **GIVEN)
@@ -41,9 +42,16 @@ def test_a_service_is_sent_all_of_it() -> None:
     assert messages_of(MessageInput.model_validate(argument_to_json(FULL))) == FULL
 
 
+@pytest.mark.parametrize("id", ["m-1", None])
+def test_a_service_is_sent_an_id_that_is_not_the_items(id: str | None) -> None:
+    message = replace(read({"role": "user", "content": "Hello.", "id": ""}, take_id=False), id=id)
+    assert messages_of(MessageInput.model_validate(argument_to_json(message))) == message
+
+
 @pytest.mark.parametrize("count", [1, 9], ids=["alone", "among others"])
 async def test_all_of_it_is_kept(store: Store, count: int) -> None:
     async with open_on(store, policy="none") as memory:
         chat = memory.conversation("c", scope=SCOPE)
-        await chat.append(*[FULL] * count)
-        assert [one.message for one in await chat.messages()] == [FULL] * count
+        given = [FULL.with_id(f"m-{number}") for number in range(count)]
+        await chat.append(*given)
+        assert [one.message for one in await chat.messages()] == given

@@ -52,6 +52,16 @@ async def test_it_is_a_session_as_the_sdk_sees_one(session: HithertoSession) -> 
         assert inspect.signature(verb).parameters["wrapper"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
+async def test_ids_of_items_are_not_those_of_messages(session: HithertoSession) -> None:
+    """Models and servers give one to several."""
+    await session.add_items(ITEMS)
+    await session.add_items(ITEMS)
+    log = await session.messages()
+    assert len(log) == 2 * len(ITEMS)
+    assert {one.message.id for one in log} == {None}
+    assert [one.message.payload.get("id") for one in log[: len(ITEMS)]] == [item.get("id") for item in ITEMS]
+
+
 async def test_items_come_back_as_they_were_given(session: HithertoSession) -> None:
     await session.add_items(ITEMS[:3])
     await session.add_items(ITEMS[3:])

@@ -40,6 +40,12 @@ def round_of(number: int) -> list[dict[str, Any]]:
     ]
 
 
+async def test_ids_of_messages_may_repeat(memory: Memory) -> None:
+    messages = [{**one, "id": "chatcmpl-1"} for one in round_of(1)]
+    await MemoryService(memory, SCOPE).get_context_for_workflow("conv_123", [*messages, messages[0]])
+    assert len(await memory.conversation("conv_123", scope=SCOPE).messages()) == 3
+
+
 async def test_the_usage_example_round_by_round(memory: Memory) -> None:
     """Summaries cover (0, 5), (0, 7), … as messages are saved; from the eighth round on, the oldest leave."""
     memory_service = MemoryService(memory, SCOPE)

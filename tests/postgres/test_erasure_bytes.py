@@ -53,7 +53,7 @@ QUOTES_NOTHING = {
 
 STAYS = {
     *("tenant", "conversation", "seq", "wire", "role", "kind", "rev", "created_at", "said_at", "expires_at"),
-    "said_offset",
+    *("said_offset", "own_key"),
     *("tokens", "sum_tokens", "sum_turns", "sum_dialogue", "sum_results", "retracted_rev"),
 }
 """The columns that an erased message keeps."""
@@ -98,7 +98,7 @@ async def memory(database: str) -> AsyncIterator[Memory]:
 
 async def filled(memory: Memory, scope: Scope, *, name: str = "c", rounds: int = 4) -> None:
     chat = memory.conversation(name, scope=scope, policy=POLICY)
-    said = user(f"{SECRET} likes tuna.").with_metadata({"note": SECRET})
+    said = user(f"{SECRET} likes tuna.").with_metadata({"note": SECRET}).with_id(SECRET)
     await chat.context(said, budget=4_000, instructions=f"{scope.user} is {SECRET}.")  # which is kept
     run = await memory.runs(scope).begin(name)
     await chat.append(said, assistant(f"{SECRET}, noted."), key="k")
@@ -140,7 +140,9 @@ async def test_what_stays_of_an_erased_message(memory: Memory, database: str) ->
         return await rows(database, "select * from message order by seq")
 
     chat, day = memory.conversation("c", scope=SCOPE, policy="none"), datetime(2099, 1, 1, tzinfo=UTC)
-    await chat.append(user(SECRET, at=day).with_metadata({"note": SECRET}).expiring(day), calls("a"), result("a"))
+    await chat.append(
+        user(SECRET, at=day).with_metadata({"note": SECRET}).with_id(SECRET).expiring(day), calls("a"), result("a")
+    )
     before = await read()
     await chat.erase([0, 1, 2])
     after = await read()

@@ -33,6 +33,7 @@ SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 MAIN = {**SCOPE, "conversation": "c-0"}
 REF = {"tenant": "acme", "ref": 1}
 CALL = hashlib.sha256(b"7").digest()
+KEY = hashlib.sha256(str(LENGTH // 2).encode()).digest()
 HELD = {"tenant": "acme", "digest": CLAIMED}
 READ = {
     **MAIN, "ref": 1, "start": 0, "stop": LENGTH, "tokens": 0, "tools_from": LENGTH, "limit": None,
@@ -78,12 +79,13 @@ FILL = f"""
     -- then the long one's.
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
         tool_names, metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at,
-        retracted_rev)
+        retracted_rev, own_id, own_key)
     select 'acme', c, n, 'openai.chat', (array['user', 'assistant', 'tool', 'assistant'])[n % 4 + 1],
            (array['text', 'tool_call', 'tool_result', 'text'])[n % 4 + 1], 'text of a message', '{{"a": "b"}}',
            '{{}}', '{{}}', '{{}}', '{{}}', 10, 10 * (n + 1), n / 4 + 1, n / 4 * 2 + 1 + (n % 4) / 3,
            (n + 2) / 4 * 10, n / 2 + 1, now(), case when n % 100 = 0 then now() + interval '1 day' end,
-           case when n % 100 between 48 and 51 then n / 2 + 9 end
+           case when n % 100 between 48 and 51 then n / 2 + 9 end,
+           case when n % 2 = 0 then n::text end, case when n % 2 = 0 then sha256(n::text::bytea) end
     from (select c, n from generate_series(2, {OTHERS + 1}) c, generate_series(0, 19) n
           union all
           select 1, n from generate_series(0, {LENGTH - 1}) n) one;
@@ -164,6 +166,7 @@ CASES = {
     "head": Case("head", MAIN, 1),
     "head_at, lately": Case("head_at", {**MAIN, "at": LENGTH // 2 - 5, "upto": None}, 1),
     "head_at, long ago": Case("head_at", {**MAIN, "at": 50, "upto": None}, 1),
+    "messages_by_id": Case("messages_by_id", {**MAIN, "id_hashes": [KEY.hex(), CALL.hex()]}, 1),
     "open_calls": Case("open_calls", {**MAIN, "hashes": [CALL, b"no such call"]}, 1),
     "close_calls": Case("close_calls", {**REF, "hashes": [CALL]}, 0),
     "receipt": Case("receipt", {"tenant": "acme", "key_hash": b"never used"}, 0),

@@ -303,6 +303,7 @@ class TestKeys:
             ("conversation", ("tenant", "ref"), None),
             ("conversation", ("tenant", "user_id", "agent", "id"), None),
             ("message", ("tenant", "conversation", "seq"), None),
+            ("message", ("tenant", "conversation", "own_key"), "(own_key IS NOT NULL)"),
             ("open_call", ("tenant", "conversation", "call_hash"), None),
             ("branch", ("tenant", "conversation", "start_seq"), None),
             ("absence", ("tenant", "conversation", "until_rev", "start_seq"), None),

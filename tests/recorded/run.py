@@ -123,7 +123,7 @@ class Run:
         return self._chats[name]
 
     async def _append(self, step: Append) -> Value:
-        batch = [wire.read(item) for item in step.items]
+        batch = [wire.read(item, take_id=False) for item in step.items]
         if step.expires_in is not None:
             batch[-1] = batch[-1].expiring(datetime.now(UTC) + step.expires_in)
         done = await self._chat(step.to).append(*batch, key=step.key)

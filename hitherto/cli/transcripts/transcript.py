@@ -153,9 +153,9 @@ def _at(place: _Place) -> Generator[None]:
         raise InvalidTranscript(f"{place.words}: {error}", line=place.line) from error
 
 
-def message_of(line: bytes) -> Message:
+def message_of(line: bytes, *, take_id: bool = False) -> Message:
     """The message of a line, dated if it says when it was said: in `at`, `created_at` or `timestamp`, a time in ISO
-    format or seconds since 1970. Raises InvalidMessage."""
+    format or seconds since 1970; with `take_id`, its `id` is the message's. Raises InvalidMessage."""
     try:
         value: object = json.loads(line, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -164,17 +164,17 @@ def message_of(line: bytes) -> Message:
         raise InvalidMessage(f"this is not UTF-8 ({error.reason}, at byte {error.start + 1} of the line)") from error
     except (ValueError, RecursionError) as error:
         raise InvalidMessage(f"this JSON cannot be read ({error})") from error
-    return _message(value)
+    return _message(value, take_id=take_id)
 
 
-def _message(value: object) -> Message:
+def _message(value: object, *, take_id: bool = False) -> Message:
     """Raises InvalidMessage."""
     if not isinstance(value, dict):
         raise InvalidMessage("this is JSON, but not an object with role and content")
     item = dict(cast("Mapping[str, Any]", value))
     times = [time for name in _TIMES if (time := item.pop(name, None)) is not None]
     try:
-        message = read(item, CHAT)
+        message = read(item, CHAT, take_id=take_id)
     except InvalidMessage as error:
         if (wire := detected(item)) != CHAT:
             raise InvalidMessage(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import zip_longest
 
 from hitherto.core.log.head import PATIENCE, Head, HeadWithCalls, OpenCall
-from hitherto.core.log.message import Kind, Logged, Message, Role, Sums
+from hitherto.core.log.message import Kind, Logged, Message, Role, Sums, checked_id, id_hash, short_id
 from hitherto.core.log.probe import DialogueAt, Mark, Probe, SeqAt, SpeakerAt, TokensAt, ToolItem, TurnAt
 from hitherto.core.log.time_zone import in_zone, zone_named
 from hitherto.core.scope import Scope
-from hitherto.errors import InvalidBatch, InvalidInput
+from hitherto.errors import Conflict, InvalidBatch, InvalidInput
 from hitherto.frozen import build, change
 
 LONGEST_TTL = timedelta(days=36_500)
@@ -29,7 +29,7 @@ def fingerprint(messages: Sequence[Message]) -> str:
     the same fingerprint."""
     digest = hashlib.sha256()
     for message in messages:
-        for part in (message.wire, message.raw, message.metadata, message.expires_at, message.said_at):
+        for part in (message.wire, message.raw, message.metadata, message.expires_at, message.said_at, message.id):
             text = part.astimezone(UTC).isoformat() if isinstance(part, datetime) else part or ""
             digest.update(len(text).to_bytes(8, "big"))
             digest.update(text.encode())
@@ -44,6 +44,45 @@ def key_hash(scope: Scope, conversation: str, key: str) -> bytes:
         encoded = part.encode("utf-8", "surrogatepass")
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return digest.digest()
+
+
+def checked_ids(messages: Sequence[Message], *, skip_known: bool) -> frozenset[str]:
+    """The ids of a batch's messages. Raises InvalidMessage for one that cannot be kept, and InvalidBatch for one that
+    several of them have, unless with `skip_known` only the first of these is appended."""
+    found: set[str] = set()
+    for message in messages:
+        if message.id is None:
+            continue
+        if checked_id(message.id) in found and not skip_known:
+            raise InvalidBatch(
+                f"two messages of the batch have the id {short_id(message.id)}; give each its own, or skip_known=True "
+                "to append the first of them only"
+            )
+        found.add(message.id)
+    return frozenset(found)
+
+
+def added(messages: Sequence[Message], known: Mapping[str, int], conversation: str, *, skip_known: bool) -> list[bool]:
+    """Which messages of a batch are appended, where the conversation has these ids (their hashes, with the message that
+    has each): with `skip_known`, those whose id is not known and that no message before in the batch has. Raises
+    Conflict for a known id without it."""
+    seen: set[str] = set()
+    found: list[bool] = []
+    for message in messages:
+        there = None if message.id is None else known.get(id_hash(message.id))
+        if message.id is not None and there is not None and not skip_known:
+            raise id_is_known(message.id, there, conversation)
+        found.append(there is None and message.id not in seen)
+        seen.update(() if message.id is None else (message.id,))
+    return found
+
+
+def id_is_known(id: str, seq: int, conversation: str) -> Conflict:
+    """The error for an id that message `seq` has, or had before it was erased."""
+    return Conflict(
+        f"{conversation!r} has a message with the id {short_id(id)} already, message {seq}; nothing was appended. "
+        "append(…, skip_known=True) leaves out what is there already"
+    )
 
 
 def checked_ttl(value: object) -> timedelta | None:
@@ -125,6 +164,7 @@ def extended(
                 created_at=head.now,
                 erased=False,
                 retracted_rev=None,
+                id_hash=None,
             )
         )
         if message.kind not in (Kind.TOOL_CALL, Kind.REASONING):

@@ -6,6 +6,7 @@ it. The codec of the item's wire format reads these once.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,11 +41,17 @@ ANTHROPIC: Final = "anthropic"
 LONGEST_CALL_ID = 10_000
 """Characters of a tool call's id. Some gateways put a model's signature into it."""
 
+LONGEST_ID = 10_000
+"""Characters of a message's own id."""
+
 LONGEST_METADATA = 100_000
 """Characters of metadata as JSON."""
 
 CANONICAL: Final = "o200k_base"
 """The name of the counter of the tokens that the log keeps, whatever the model."""
+
+_SHOWN_ID = 60
+"""Characters of an id that errors show."""
 
 _EACH = 100
 """Characters that take as long as a message beside its own."""
@@ -165,7 +172,7 @@ class Message:
     change a stored item through an alias. `calls` are the ids of the tool calls it makes, `answers` the ids of those it
     answers, in their order; `tools` are the names of the tools. `text` is its readable content (never shown to a model
     as if it were the item). `metadata` is the JSON text of an object. `said_at` is when it was said, where that is not
-    when it is appended.
+    when it is appended. `id` is the application's or an API's own, which only one message of a conversation has.
     """
 
     raw: Annotated[JsonObject, PAYLOAD]
@@ -179,6 +186,7 @@ class Message:
     metadata: JsonObject = "{}"
     expires_at: datetime | None = None
     said_at: datetime | None = None
+    id: str | None = None
 
     @property
     def payload(self) -> Payload:
@@ -216,6 +224,11 @@ class Message:
             )
         return replace(self, metadata=text)
 
+    def with_id(self, id: str | None) -> Message:
+        """The same message with an id of the application's own, or (None) without one. Raises InvalidMessage for a text
+        that is empty, has more than 10,000 characters, or NUL or a lone surrogate in it."""
+        return replace(self, id=None if id is None else checked_id(id))
+
     def expiring(self, at: datetime) -> Message:
         """The same message, to be erased once `at` has passed. Raises InvalidMessage for a time without a zone."""
         return replace(self, expires_at=_time(at, "expires_at", "datetime.now(timezone.utc) + timedelta(days=30)"))
@@ -236,6 +249,29 @@ def _time(at: object, name: str, example: str) -> datetime:
     if not 2 <= at.year <= 9998:
         raise InvalidMessage(f"{name} is {at!r}; give a time between the years 2 and 9998, or none at all")
     return at
+
+
+def checked_id(id: object) -> str:
+    """The id of a message. Raises InvalidMessage, see `Message.with_id`."""
+    if not isinstance(id, str) or not id:
+        raise InvalidMessage(f"a message has the id {id!r:.80}; give a text that is not empty, or leave it out")
+    if len(id) > LONGEST_ID:
+        raise InvalidMessage(f"a message has an id of {len(id):,} characters; at most {LONGEST_ID:,} are kept")
+    if storable(id) != id:
+        raise InvalidMessage(
+            f"a message has the id {short_id(id)}, with NUL or a lone surrogate in it; give a plain one"
+        )
+    return id
+
+
+def short_id(id: str) -> str:
+    """An id in a message to a person."""
+    return ascii(id) if len(id) <= _SHOWN_ID else f"{id[:_SHOWN_ID]!a}..."
+
+
+def id_hash(id: str) -> str:
+    """What is left of the id of an erased message, and what an index has of any: its SHA-256 in hexadecimal."""
+    return hashlib.sha256(id.encode()).hexdigest()
 
 
 def check_item(given: object) -> None:
@@ -291,6 +327,7 @@ class Logged:
 
     `rev` is the revision at which it was appended. `erased`: it has expired and only its place is left. `retracted_rev`
     is the revision at which it was retracted: it stays in the log, but views from that revision on do not show it.
+    `id_hash` is what is left of the id of an erased message: its SHA-256 in hexadecimal, by which it is still known.
     """
 
     seq: int
@@ -301,6 +338,7 @@ class Logged:
     created_at: datetime
     erased: bool = False
     retracted_rev: int | None = None
+    id_hash: str | None = None
 
     @property
     def said_at(self) -> datetime:

@@ -12,7 +12,7 @@ from hitherto.core.log.message import Role
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
     """A message of a user, or an assistant's answer, as a page shows it. `text` are its words; `attachments` its
-    pictures and files, each as its API has it. `partial`: it broke off.
+    pictures and files, each as its API has it. `partial`: it broke off. `id` is its own, see `Message`.
 
     `Conversation.turn` with this `at` puts something else in its place: another answer, or what another question leads
     to. It is None for an answer that no user's message is shown before.
@@ -34,6 +34,7 @@ class TranscriptEntry:
     branch_seq: int | None = None
     earlier: int | None = None
     later: int | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

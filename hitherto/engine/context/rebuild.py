@@ -41,7 +41,7 @@ async def rebuilt(handle: Handle, manifest: Manifest) -> Context:
     if asked.items is not None:
         return await _items_again(handle, manifest, asked.items)
     try:
-        incoming = tuple(services.read(json.loads(raw), wire) for wire, raw in asked.incoming)
+        incoming = tuple(services.codec(wire).read(json.loads(raw)) for wire, raw in asked.incoming)
         tools = tuple(json.loads(tool) for tool in asked.tools)
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidInput(f"the manifest's request is not what a context wrote: {error}") from error

@@ -104,7 +104,7 @@ class ViewBuilder:
     def _without_orphans(self, loaded: Sequence[Logged], request: ContextRequest) -> list[Logged]:
         """The messages without those tool results whose calls are shown neither as messages nor among the opaque
         items."""
-        known = {call for item in request.opaque for call in self.handle.services.read(item, RESPONSES).calls}
+        known = {call for item in request.opaque for call in self.handle.services.codec(RESPONSES).read(item).calls}
         kept: list[Logged] = []
         for one in loaded:
             if one.message.kind is not Kind.TOOL_RESULT or known.intersection(one.message.answers):

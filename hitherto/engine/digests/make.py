@@ -311,7 +311,7 @@ class DigestMaker:
         found = await _with_retry(made)
         try:
             for item in found.items:
-                self._services.read(item, RESPONSES)
+                codec.read(item)
         except InvalidMessage:  # the error quotes the item
             _mark_unusable(ledger)
             raise InvalidModelAnswer(

@@ -134,6 +134,10 @@ def _message(record: Logged, now: datetime) -> Record:
         raise InvalidExport(f"its format is {message.wire[:80]!r}, which is none of {', '.join(get_args(Wire))}")
     _object(message.raw)
     _object(message.metadata)
+    gone = record.id_hash
+    if (message.id if record.erased else gone) is not None or not (gone is None or _HASH.fullmatch(gone)):
+        raise InvalidExport("an erased message has an id_hash of 64 hexadecimal digits, or none, and others have an id")
+    message.with_id(message.id)
     return replace(record, created_at=min(record.created_at, now))
 
 

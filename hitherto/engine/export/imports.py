@@ -192,7 +192,7 @@ class _Import:
 
     def _check_role(self, message: Message) -> None:
         """Raises InvalidExport for a message whose item has another role, InvalidMessage for an item of no API."""
-        role = self.services.read(message.payload, message.wire).role
+        role = self.services.codec(message.wire).read(message.payload).role
         if role is not message.role:
             raise InvalidExport(f"its role is {message.role.value!r}, and that of its item is {role.value!r}")
 

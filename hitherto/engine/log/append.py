@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from hitherto.aside import aside
 from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import DigestJob, EarlierDigest
-from hitherto.core.log.append import expiring, extended, fingerprint, placed
+from hitherto.core.log.append import added, checked_ids, expiring, extended, fingerprint, placed
 from hitherto.core.log.conversations import Receipt
 from hitherto.core.log.head import Head, HeadWithCalls, LatestDigest
 from hitherto.core.log.message import Logged, Message, size_of
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendResult:
-    """The result of an append: its messages are `start` to `end` (inclusive) at revision `rev`, and durable.
+    """The result of an append: its messages are `start` to `end` (inclusive) at revision `rev`, and durable. Where all
+    that were given were known already, it has none: `end` is the newest message, and `start` the seq behind it.
 
     `replayed` says that the key had been used for this very batch before, and nothing was written this time; or that
     this call wrote it, lost the connection before it was told so, and found it when it tried again. `fired`
@@ -56,19 +58,33 @@ class Place:
 
 
 async def append(
-    handle: Handle, batch: Sequence[Message], *, key: str | None, place: Place, request: Policy | None
+    handle: Handle,
+    batch: Sequence[Message],
+    *,
+    key: str | None,
+    place: Place,
+    request: Policy | None,
+    skip_known: bool = False,
 ) -> AppendResult:
     """See `Conversation.append`. `request` is the policy that governs this append alone."""
+    ids = checked_ids(batch, skip_known=skip_known)
     watch, began = handle.services.watch, time.perf_counter()
     with watch.span("append", tenant=handle.scope.tenant, conversation=handle.id, messages=len(batch)) as span:
-        done = await _append(handle, batch, key=key, place=place, request=request)
+        done = await _append(handle, batch, ids, key=key, place=place, request=request, skip_known=skip_known)
         span.set(start=done.start, end=done.end, rev=done.rev, digest=done.digest)
-    watch.appended(messages=0 if done.replayed else len(batch), seconds=time.perf_counter() - began)
+    watch.appended(messages=0 if done.replayed else done.end - done.start + 1, seconds=time.perf_counter() - began)
     return done
 
 
 async def _append(
-    handle: Handle, batch: Sequence[Message], *, key: str | None, place: Place, request: Policy | None
+    handle: Handle,
+    batch: Sequence[Message],
+    ids: frozenset[str],
+    *,
+    key: str | None,
+    place: Place,
+    request: Policy | None,
+    skip_known: bool,
 ) -> AppendResult:
     services, size = handle.services, size_of(batch)
     tokens, mark = await aside(size, _measure, services, batch, keyed=key is not None)
@@ -76,20 +92,17 @@ async def _append(
     looked = lost = False
     calls = {call for message in batch for call in (*message.calls, *message.answers)}
     while True:
-        async with services.store.write(handle.scope, handle.id, key=key, calls=calls) as unit:
+        async with services.store.write(handle.scope, handle.id, key=key, calls=calls, ids=ids) as unit:
             before = unit.head
             if unit.receipt is not None:
                 if lost:  # the append that was written submitted nothing
                     for one in before.running:
                         services.queue.submit(DigestJob(handle.scope.tenant, one.id))
                 return _replayed(unit.receipt, mark, key)
-            check_unchanged(before, place.since, handle.id)
-            if place.expect is not None and place.expect != before.next_seq:
-                raise ConcurrentWrite(
-                    f"expect={place.expect}, but the next message of {handle.id!r} gets seq {before.next_seq}: others "
-                    "were appended since; read them and decide again",
-                    actual=before.next_seq,
-                )
+            _check_place(place, before, handle.id)
+            new = added(batch, unit.known, handle.id, skip_known=skip_known) if ids else ()
+            if ids and not any(new):
+                return AppendResult(start=before.next_seq, end=before.last_seq, rev=before.rev)
             if looked or not _begins_with_earlier(handle, before):
                 if place.at is not None:
                     check_end(before, place.at, "at", handle.id)
@@ -98,7 +111,8 @@ async def _append(
                         await unit.apply(changes)
                     before = unit.head
                 kept = expiring(before, placed(before, batch, services.zone), services.settings.ttl)
-                logged, head = await aside(size, extended, before, kept, tokens)
+                some = (list(compress(kept, new)), list(compress(tokens, new))) if ids else (kept, tokens)
+                logged, head = await aside(size, extended, before, *some)
                 if earlier is not None:
                     head = replace(head, latest=LatestDigest(digest=earlier.digest))
                 if (handle.policy, handle.subject, handle.remember) != (None, None, None):
@@ -116,6 +130,17 @@ async def _append(
                     continue
         # Looked for while the conversation is not locked; then the append starts again.
         earlier, looked = await earlier_than(handle), True
+
+
+def _check_place(place: Place, head: Head, conversation: str) -> None:
+    """Raises ConcurrentWrite where others have written since."""
+    check_unchanged(head, place.since, conversation)
+    if place.expect is not None and place.expect != head.next_seq:
+        raise ConcurrentWrite(
+            f"expect={place.expect}, but the next message of {conversation!r} gets seq {head.next_seq}: others were "
+            "appended since; read them and decide again",
+            actual=head.next_seq,
+        )
 
 
 def _begins_with_earlier(handle: Handle, head: Head) -> bool:

@@ -12,6 +12,7 @@ from hitherto.core.context.budget import TokenCounter
 from hitherto.core.digests.digest import Digest, DigestOutcome, RewrittenDigest, Status, render_items
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.head import Head
+from hitherto.core.log.message import id_hash, short_id
 from hitherto.core.log.ranges import Ranges, all_in, any_in, joined, ranges, without
 from hitherto.core.scope import Scope
 from hitherto.engine.digests.frontiers_from_rows import frontiers
@@ -50,34 +51,46 @@ async def erase_messages(
     asked: Collection[int],
     counter: TokenCounter,
     *,
+    ids: Collection[str] = (),
     keep_facts: bool = False,
 ) -> int:
-    """Erase these messages, in all forks that have them, what rests on them, and facts that only they say, confirmed
-    ones too (with `keep_facts`, they stay); returns how many were not erased before in this conversation. Raises
-    InvalidInput, and erases nothing, for a seq that is not in the log."""
-    ref, count = await _erase_here(store, scope, conversation, asked, counter, keep_facts=keep_facts)
-    while forks := await store.kin_with(scope, ref, asked):  # whoever is cut off here asks again
+    """Erase these messages, those with these ids, in all forks that have them, what rests on them, and facts that only
+    they say, confirmed ones too (with `keep_facts`, they stay); returns how many were not erased before in this
+    conversation. Raises InvalidInput, and erases nothing, for a seq or an id that is not in the log."""
+    ref, seqs, count = await _erase_here(store, scope, conversation, asked, counter, ids=ids, keep_facts=keep_facts)
+    while forks := await store.kin_with(scope, ref, seqs):  # whoever is cut off here asks again
         for name, through in forks:
-            there = [seq for seq in asked if seq <= through]
+            there = [seq for seq in seqs if seq <= through]
             with suppress(InvalidInput):  # it was deleted meanwhile
                 await _erase_here(store, scope, name, there, counter, keep_facts=keep_facts)
     return count
 
 
 async def _erase_here(
-    store: Store, scope: Scope, conversation: str, asked: Collection[int], counter: TokenCounter, *, keep_facts: bool
-) -> tuple[int, int]:
-    """Erase these messages of one conversation. Returns its number, and how many were not erased before."""
-    async with store.write(scope, conversation) as unit:
+    store: Store,
+    scope: Scope,
+    conversation: str,
+    asked: Collection[int],
+    counter: TokenCounter,
+    *,
+    ids: Collection[str] = (),
+    keep_facts: bool,
+) -> tuple[int, list[int], int]:
+    """Erase these messages of one conversation. Returns its number, their seqs, and how many were not erased before."""
+    async with store.write(scope, conversation, ids=ids) as unit:
+        nobodys = next((one for one in ids if id_hash(one) not in unit.known), None)
+        if nobodys is not None:
+            raise InvalidInput(f"{conversation!r} has no message with the id {short_id(nobodys)}; nothing was erased")
         unknown = next((seq for seq in asked if not 0 <= seq < unit.head.next_seq), None)
         if unknown is not None:
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
             raise InvalidInput(f"{conversation!r} has no message {unknown}: {there}; nothing was erased")
-        erased = without(ranges(asked), unit.head.erased)
+        seqs = [*asked, *unit.known.values()]
+        erased = without(ranges(seqs), unit.head.erased)
         if erased:
             changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
             await unit.commit(replace(changes, forget=True, keep_facts=keep_facts))
-        return unit.head.ref, _count(erased)
+        return unit.head.ref, seqs, _count(erased)
 
 
 async def undigest(store: Store, scope: Scope, conversation: str, start: int, counter: TokenCounter) -> bool:

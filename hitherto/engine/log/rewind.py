@@ -101,7 +101,7 @@ class Rewinder:
         services, store = self.handle.services, self.handle.services.store
         if wire != RESPONSES:
             raise InvalidInput(f"items in the place of others can be of {RESPONSES!r} only, not of {wire!r}")
-        raw = [one.payload for one in await services.read_messages(items, wire)]
+        raw = [one.payload for one in await services.read_messages(items, wire, take_ids=False)]
         family = None if model is None else services.family(model)
         while True:
             head = await self.handle.head()

@@ -268,7 +268,7 @@ class RemoteConversation(Conversation):
 
     async def _request(self, operation: Operation, given: dict[str, Any]) -> Any:
         result = await self._service.call(operation, self._headers(), {"conversation": self.id, **given})
-        if operation.verb == "append":
+        if operation.verb == "append" and result.end >= result.start:
             self._policy = self._subject = self._remember = None  # they are stored now
         elif operation.verb == "configure":
             if given.get("policy") is not None:

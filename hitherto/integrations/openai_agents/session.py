@@ -11,9 +11,10 @@ from agents import Agent, RunContextWrapper, SessionSettings, TResponseInputItem
 from agents.memory import OpenAIResponsesCompactionArgs
 from agents.memory.session_settings import coerce_session_settings
 
+from hitherto.aside import aside, weight
 from hitherto.core.context.budget import checked_budget
 from hitherto.core.digests.digest import Digest
-from hitherto.core.log.message import RESPONSES, Logged, Payload
+from hitherto.core.log.message import RESPONSES, Logged, Message, Payload, check_item
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import policy_of
 from hitherto.core.scope import Scope, checked_name
@@ -27,6 +28,7 @@ from hitherto.integrations.openai_agents.event_loop import MemoryLoop, loop_of
 from hitherto.sync.base import BackgroundMemory
 from hitherto.sync.facade import SyncMemory
 from hitherto.uninterrupted import uninterrupted
+from hitherto.wire import codec
 from hitherto.wiring import Opening
 
 Wrapper = RunContextWrapper[Any]
@@ -148,7 +150,8 @@ class HithertoSession:
                 whole = given if view is None else await self._shown(conversation, at=view)
                 await self._replaced(conversation, whole)
                 return
-            appended = await conversation.append(*map(sealed, given), wire=RESPONSES, policy=self.policy)
+            messages = await aside(weight(given), _read, given)
+            appended = await conversation.append(*messages, policy=self.policy)
             self._clears.over(conversation)
             await self._appended(conversation, appended)
 
@@ -304,6 +307,14 @@ class HithertoSession:
                 "a Scope, or raise, for every run, and for calls without one"
             )
         return found
+
+
+def _read(items: Sequence[Payload]) -> list[Message]:
+    """The items as messages without ids of their own: models and the SDK give one id to several. Raises
+    InvalidMessage."""
+    for item in items:
+        check_item(item)
+    return [codec(RESPONSES).read(sealed(item)) for item in items]
 
 
 def _home(memory: object) -> MemoryLoop:

@@ -42,7 +42,7 @@ where r.tenant = %(tenant)s and r.user_id = %(user)s and r.agent = %(agent)s and
 -- name: erase_messages
 -- Erase the content of the messages in these ranges; the rows stay.
 update hitherto.message
-set payload = '{}', text = '', metadata = '{}', call_ids = '{}', result_ids = '{}', tool_names = '{}', erased = true
+set payload = '{}', text = '', metadata = '{}', call_ids = '{}', result_ids = '{}', tool_names = '{}', own_id = null, erased = true
 where tenant = %(tenant)s and conversation = %(ref)s and seq = any(array(
     select generate_series(lower(r), upper(r) - 1) from unnest(%(ranges)s::int8multirange) r));
 

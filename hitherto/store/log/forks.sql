@@ -77,9 +77,10 @@ select count(*) from copied;
 with copied as (
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
         metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at,
-        said_offset, erased, retracted_rev)
+        said_offset, erased, retracted_rev, own_id, own_key)
     select tenant, %(ref)s, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names, metadata, tokens, sum_tokens,
-           sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, said_offset, erased, retracted_rev
+           sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, said_offset, erased, retracted_rev, own_id,
+           own_key
     from hitherto.message where tenant = %(tenant)s and conversation = %(source)s and seq < %(stop)s
     order by seq
     returning seq

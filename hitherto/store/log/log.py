@@ -66,10 +66,11 @@ class LogStore(Part):
         key: str | None = None,
         digest: int | None = None,
         calls: Collection[str] = (),
+        ids: Collection[str] = (),
     ) -> AsyncGenerator[Unit]:
         """Begin a unit of work on a conversation; others on the same one wait. Leaving it without a commit, by an error
         or not, changes nothing. The first commit creates a conversation that does not exist. Of `calls` (ids), the head
-        has those that are open.
+        has those that are open; of `ids` of messages, the unit knows those that are there.
 
         With `digest`, its row is locked too: it stays as `head.running` shows it until the unit ends. Raises StoreError
         where the conversation or the row is not free in time.
@@ -77,7 +78,7 @@ class LogStore(Part):
 
         async def begin(connection: RowSecurityConnection) -> Unit:
             unit = Unit(connection, scope, conversation)
-            await unit.begin(key, digest, calls)
+            await unit.begin(key, digest, calls, ids)
             return unit
 
         # Tasks that want the same conversation wait here, without a connection: else a busy conversation would take the
@@ -164,6 +165,11 @@ class LogStore(Part):
             "live_at": live_at,
         }
         return await self._all(SQL["messages_in"], values, of=rows.as_messages, binary=True)
+
+    async def seq_of(self, scope: Scope, conversation: str, id: str) -> int | None:
+        """The message of the conversation that has this id, or had it before it was erased; None if none has."""
+        found = await self._all(SQL["messages_by_id"], rows.id_values(rows.scope_values(scope, conversation), [id]))
+        return found[0][1] if found else None
 
     async def page(self, scope: Scope, conversation: str, ref: int, reading: MessageRange) -> list[Logged]:
         """The first messages of `reading` (which may have no more than `start`, `stop`, `live_at` and `limit`), as many

@@ -5,7 +5,7 @@
 m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
        nullif(m.tool_names, '{}'),
        m.metadata::text, m.expires_at, m.said_at, m.said_offset, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
-       m.created_at, m.erased, m.retracted_rev
+       m.created_at, m.erased, m.retracted_rev, case when m.erased then encode(m.own_key, 'hex') else m.own_id end
 
 -- part: appended_by
 -- Whether the message `m` was appended by a revision, and not taken back until then, or before it came back.
@@ -150,6 +150,16 @@ cross join lateral (
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
 order by m.seq;
 
+-- name: messages_by_id
+-- The messages that have some ids, or had before they were erased: the hashes of these, and the seqs.
+select encode(m.own_key, 'hex'), m.seq
+from ({named_conversation} limit 1) c
+cross join lateral (
+    select own_key, seq from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref
+      and m.own_key = any(array(select decode(h, 'hex') from unnest(%(id_hashes)s::text[]) h))
+) m;
+
 -- name: page_stop
 -- Where a page of messages ends: the seq behind its last one.
 select coalesce(max(m.seq) + 1, %(stop)s::bigint)
@@ -180,26 +190,27 @@ order by m.seq;
 -- One of a few messages.
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
     metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at,
-    said_offset)
+    said_offset, own_id, own_key)
 values (%(tenant)s, %(ref)s, %(seq)s, %(wire)s, %(role)s, %(kind)s, %(text)s, %(payload)s, %(call_ids)s, %(result_ids)s,
     %(tool_names)s, %(metadata)s, %(tokens)s, %(sum_tokens)s, %(sum_turns)s, %(sum_dialogue)s, %(sum_results)s, %(rev)s,
-    %(created_at)s, %(expires_at)s, %(said_at)s, %(said_offset)s);
+    %(created_at)s, %(expires_at)s, %(said_at)s, %(said_offset)s, %(own_id)s, decode(%(id_hash)s, 'hex'));
 
 -- name: insert_messages
 -- Many messages, or messages as they were.
 insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names,
     metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at,
-    said_offset, erased, retracted_rev)
+    said_offset, own_id, own_key, erased, retracted_rev)
 select c.tenant, c.ref, m.seq, m.wire, m.role, m.kind, m.text, m.payload::json, m.call_ids::text[], m.result_ids::text[],
        m.tool_names::text[], m.metadata::json, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
-       m.created_at, m.expires_at, m.said_at, m.said_offset, m.erased, m.retracted_rev
+       m.created_at, m.expires_at, m.said_at, m.said_offset, m.own_id, decode(m.id_hash, 'hex'), m.erased, m.retracted_rev
 from hitherto.conversation c
 cross join unnest(%(seq)s::bigint[], %(wire)b::text[], %(role)b::text[], %(kind)b::text[], %(text)b::text[], %(payload)b::text[],
     %(call_ids)b::text[], %(result_ids)b::text[], %(tool_names)b::text[], %(metadata)b::text[], %(tokens)s::integer[],
     %(sum_tokens)s::bigint[], %(sum_turns)s::bigint[], %(sum_dialogue)s::bigint[], %(sum_results)s::bigint[], %(rev)s::bigint[],
-    %(created_at)s::timestamptz[], %(expires_at)s::timestamptz[], %(said_at)s::timestamptz[], %(said_offset)s::integer[], %(erased)s::boolean[],
-    %(retracted_rev)s::bigint[]) as m (seq, wire, role, kind, text, payload, call_ids, result_ids, tool_names, metadata, tokens,
-    sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at, said_at, said_offset, erased, retracted_rev)
+    %(created_at)s::timestamptz[], %(expires_at)s::timestamptz[], %(said_at)s::timestamptz[], %(said_offset)s::integer[], %(own_id)s::text[],
+    %(id_hash)s::text[], %(erased)s::boolean[], %(retracted_rev)s::bigint[]) as m (seq, wire, role, kind, text, payload, call_ids,
+    result_ids, tool_names, metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, expires_at,
+    said_at, said_offset, own_id, id_hash, erased, retracted_rev)
 where c.tenant = %(tenant)s and c.ref = %(ref)s
 returning seq;
 

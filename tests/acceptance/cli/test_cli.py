@@ -181,6 +181,7 @@ def test_the_log_has_every_message(cli: Cli, support: dict[str, Any]) -> None:
             "created_at",
             "said_at",
             "expires_at",
+            "id",
             "cleared",
             "retracted",
             "erased",

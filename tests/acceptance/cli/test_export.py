@@ -92,6 +92,19 @@ def test_what_goes_wrong(cli: Callable[..., Ran], elsewhere: Callable[..., Ran],
     assert (refused.code, "another conversation 'keys'" in refused.err) == (1, True)
 
 
+def test_ids_of_messages(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    chat = tmp_path / "chat.jsonl"
+    lines = ['{"role": "user", "content": "Hi", "id": "m-1"}\n', '{"role": "assistant", "content": "Yes."}\n']
+    chat.write_text("".join(lines))
+    assert cli("import", chat).code == 0
+    listed = cli("log", "chat", "--json").json["messages"]
+    assert [one["id"] for one in listed] == ["m-1", None]
+    chat.write_text("".join([*lines, lines[0]]))
+    told = " ".join(cli("import", chat).failed(1).split())
+    assert "up to line 3" in told
+    assert "the id 'm-1' already, message 0" in told
+
+
 def test_digests_are_made_only_if_asked_for(cli: Callable[..., Ran]) -> None:
     wanted = {"HITHERTO_MODEL": "extractive", "HITHERTO_BUDGET": "1000"}
     cli("import", SUPPORT, **wanted)

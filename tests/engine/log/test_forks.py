@@ -135,6 +135,17 @@ async def test_it_is_erased_everywhere(memory: Memory, chat: Conversation) -> No
     assert [logged.seq for logged in await fork.messages() if logged.erased] == [1]
 
 
+async def test_messages_in_common_have_their_ids(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Which day?").with_id("m-1"), assistant("Monday.").with_id("m-2"))
+    fork = await chat.fork()
+    await fork.append(user("Which day?").with_id("m-1"), user("Why?").with_id("m-3"), skip_known=True)
+    assert [one.message.id for one in await fork.messages()] == ["m-1", "m-2", "m-3"]
+    await chat.append(user("When?").with_id("m-3"))
+    assert await fork.erase("m-2") == await fork.erase("m-3") == 1
+    assert [one.seq for one in await chat.messages() if one.erased] == [1], "the others are of the fork alone"
+
+
 async def test_a_fact_that_a_fork_still_says_stays(store: Store) -> None:
     async with open_on(store, model=Scripted(then=hears)) as memory:
         facts = memory.facts(SCOPE)

@@ -110,14 +110,19 @@ create table hitherto.message (
     expires_at    timestamptz,
     erased        boolean     not null default false,
     retracted_rev bigint,
+    own_id        text,
+    own_key       bytea,
     size          integer     not null
-                  generated always as (octet_length(text) + hitherto.bytes(payload) + hitherto.bytes(metadata)) stored,
+                  generated always as (octet_length(text) + hitherto.bytes(payload) + hitherto.bytes(metadata)
+                                       + coalesce(octet_length(own_id), 0)) stored,
     foreign key (tenant, conversation) references hitherto.conversation (tenant, ref) on delete cascade
 );
 comment on table hitherto.message is
     'The log: append-only, seq dense from 0; payload is the original item, byte for byte. What was taken back stays, with '
     'the revision from which on it is not shown.';
 comment on column hitherto.message.said_at is 'When it was said, where that is not when it was appended.';
+comment on column hitherto.message.own_id is 'The application''s or an API''s own id.';
+comment on column hitherto.message.own_key is 'The SHA-256 of own_id, which stays when the message is erased.';
 comment on column hitherto.message.said_offset is 'The zone of said_at: seconds ahead of UTC; null: UTC.';
 create index message_by_tokens on hitherto.message (tenant, conversation, sum_tokens, seq);
 create index message_by_dialogue on hitherto.message (tenant, conversation, sum_dialogue)
@@ -129,6 +134,7 @@ create index message_of_tools on hitherto.message (tenant, conversation, seq)
 alter table hitherto.message add primary key (tenant, conversation, seq);
 create index message_expiring on hitherto.message (tenant, conversation, expires_at)
     where expires_at is not null and not erased;
+create unique index message_by_own_id on hitherto.message (tenant, conversation, own_key) where own_key is not null;
 
 create table hitherto.branch (
     tenant       text   not null,
