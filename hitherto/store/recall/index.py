@@ -102,9 +102,12 @@ class SearchIndex(Part):
             blocks=tuple(search.of_kin(block, kin) for block in blocks),
             waiting=tuple(
                 search.waiting_of_kin(
-                    search.message_from(row[1:], row[0]) if row[0] is not None else search.source_from(row[1:]), kin
+                    (
+                        search.message_from(row[1:], row[0]) if row[0] is not None else search.source_from(row[1:])
+                        for row in reversed(waiting)
+                    ),
+                    kin,
                 )
-                for row in reversed(waiting)
             ),
             space=found,
             entries=sum(int(np.count_nonzero(block.kinds)) for block in blocks),

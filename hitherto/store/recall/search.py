@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from struct import Struct
 from typing import Any
@@ -151,12 +151,17 @@ def of_kin(block: IndexBlock, kin: Mapping[int, Kin]) -> IndexBlock:
     return replace(block, origins=origins) if kin else block
 
 
-def waiting_of_kin(source: Source, kin: Mapping[int, Kin]) -> Source:
-    """A source without an entry likewise."""
-    one = kin.get(source.origin) if source.kind is EntryKind.MESSAGE else None
-    if one is None or source.place > one.through:
-        return source
-    return replace(source, origin=one.own, conversation=one.name)
+def waiting_of_kin(sources: Iterable[Source], kin: Mapping[int, Kin]) -> Iterator[Source]:
+    """The sources without an entry likewise; without the digests of kin that rest on such messages alone, for the
+    conversation has its own of these."""
+    for source in sources:
+        one = kin.get(source.origin)
+        if one is None or source.end is None or source.end > one.through:
+            yield source
+        elif source.kind is EntryKind.MESSAGE:
+            yield replace(source, origin=one.own, conversation=one.name)
+        elif source.kind is not EntryKind.DIGEST:
+            yield source
 
 
 def unseen_from(rows: Iterable[Row]) -> dict[EntryKind, dict[int, int]]:
