@@ -119,7 +119,7 @@ def message_values(logged: Logged) -> dict[str, Any]:
         "call_ids": list(message.calls),
         "result_ids": list(message.answers),
         "tool_names": list(message.tools),
-        "metadata": message.metadata,
+        "metadata": message.raw_metadata,
         "tokens": logged.tokens,
         "sum_tokens": logged.sums.tokens,
         "sum_turns": logged.sums.turns,
@@ -167,7 +167,7 @@ def logged_from(row: Row) -> Logged:
         calls=() if calls is None else tuple(calls),
         answers=() if answers is None else tuple(answers),
         tools=() if tools is None else tuple(tools),
-        metadata=metadata,
+        raw_metadata=metadata,
         expires_at=expires_at,
         said_at=said_at if said_offset is None else with_offset(said_at, said_offset),
     )

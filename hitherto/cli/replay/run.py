@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -207,7 +206,7 @@ def _check_fits(transcript: Transcript, full: Sequence[int], budget: int) -> Non
 
 async def _check_replaceable(conversation: Conversation) -> None:
     first = await conversation.messages(limit=1)
-    if first and _MARK not in json.loads(first[0].message.metadata):
+    if first and _MARK not in first[0].message.metadata:
         raise Conflict(
             f"there is a conversation {conversation.id!r} in scope {conversation.scope} that was not made by a replay; "
             "choose another scope with --tenant, --user or --agent, or rename the transcript. Nothing was changed"
@@ -215,7 +214,7 @@ async def _check_replaceable(conversation: Conversation) -> None:
 
 
 def _marked(message: Message) -> Message:
-    return message.with_metadata({**json.loads(message.metadata), _MARK: True})
+    return message.with_metadata({**message.metadata, _MARK: True})
 
 
 def _digest_end(manifest: Manifest) -> int | None:

@@ -174,7 +174,7 @@ def test_locomo_in_the_order_of_its_sessions() -> None:
         {"role": "user", "content": "Hello again."},
         {"role": "assistant", "content": "Still there?"},
     ]
-    assert json.loads(read.messages[0].metadata) == {
+    assert read.messages[0].metadata == {
         "dia_id": "D1:1",
         "session": 1,
         "date": "1:56 pm on 8 May, 2023",
