@@ -264,20 +264,22 @@ def line_of(record: Record) -> bytes:
 def _check_values(value: object) -> None:
     """Numbers of records are counts, seqs and ids, and texts can be stored; what is in metadata is the application's.
     Raises ValueError."""
-    if isinstance(value, dict):
-        for name, one in cast("dict[str, object]", value).items():
-            _check_values(name)
-            if name != "metadata":
-                _check_values(one)
-    elif isinstance(value, list):
-        for one in cast("list[object]", value):
-            _check_values(one)
-    elif isinstance(value, int) and not 0 <= value < 2**62:
-        raise InvalidExport(f"it has the number {value}, which nothing in an export can have")
-    elif isinstance(value, str):
+    if isinstance(value, str):
         if "\0" in value:
             raise InvalidExport("it has a NUL, which no text can have")
         value.encode()  # raises for half a character
+    elif isinstance(value, int):
+        if not 0 <= value < 2**62:
+            raise InvalidExport(f"it has the number {value}, which nothing in an export can have")
+    elif isinstance(value, list):
+        for one in cast("list[object]", value):
+            _check_values(one)
+    elif isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        _check_values("".join(fields))
+        for name, one in fields.items():
+            if name != "metadata":
+                _check_values(one)
 
 
 def record_of(line: bytes) -> Record:
