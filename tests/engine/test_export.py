@@ -82,6 +82,11 @@ def told(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
+async def shown(memory: Memory) -> list[tuple[Any, ...]]:
+    found = (await memory.conversations(tenant=SCOPE.tenant)).conversations
+    return [(one.scope, one.conversation, one.title, one.created_at, one.updated_at, one.said_at) for one in found]
+
+
 async def streamed(text: str) -> AsyncIterator[dict[str, Any]]:
     yield {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -145,6 +150,7 @@ async def test_what_is_imported_is_what_was_exported(memory: Memory, elsewhere: 
     noted = next(one["message"]["message"] for one in told(data) if "message" in one)
     assert noted["metadata"] == ODD
     assert told(await exported(elsewhere)) == told(data)
+    assert await shown(elsewhere) == await shown(memory)
     for name in ("c", "second", "cleared", "replaced", "empty"):
         one, other = (each.conversation(name, scope=SCOPE) for each in (memory, elsewhere))
         assert await one.messages() == await other.messages()

@@ -130,6 +130,8 @@ async def replay_all(
     async def replay(transcript: Transcript, tokens: Sequence[int], conversation: Conversation) -> Replayed:
         async with room:
             await conversation.delete()
+            if transcript.title is not None:
+                await conversation.configure(title=transcript.title, create=True)
             found = await _replay(
                 memory, transcript, tokens, conversation, budget=budget, counter=counter, advance=advance
             )

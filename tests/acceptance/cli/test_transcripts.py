@@ -90,6 +90,15 @@ def test_what_editors_add_does_no_harm(written: bytes) -> None:
     assert [message.payload for message in only(parse(written, FILE)).messages] == [ASKS, SAYS]
 
 
+def test_a_file_may_begin_with_a_title() -> None:
+    read = only(parse(b"\n" + lines({"title": " Rain "}, ASKS), FILE))
+    assert (read.title, [message.payload for message in read.messages]) == ("Rain", [ASKS])
+    assert only(parse(lines({**ASKS, "title": "of the item"}), FILE)).title is None
+    for wrong in (lines({"title": 7}, ASKS), lines({"title": "x" * 501}, ASKS), lines(ASKS, {"title": "late"})):
+        with pytest.raises(InvalidTranscript, match=r"line [12]: "):
+            parse(wrong, FILE)
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
