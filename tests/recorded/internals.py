@@ -154,7 +154,7 @@ def fact(one: Fact) -> dict[str, Any]:
         "confirmed": one.confirmed,
         "repeated": one.repeated,
         "version": one.version,
-        "metadata": one.metadata,
+        "metadata": json.dumps(one.metadata),
         "superseded_by": one.superseded_by,
         "evidence": [[said.conversation, said.seq, said.said_at] for said in one.evidence],
         "extracted_at": one.extracted_at,
