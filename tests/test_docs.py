@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import dataclasses
 import inspect
 import io
 import json
@@ -40,6 +39,7 @@ from typing import Any, Literal, get_args, get_origin
 import psycopg
 import pytest
 from openai import AsyncOpenAI
+from pydantic import TypeAdapter
 
 import hitherto
 from hitherto import Conversation, Memory, Scope, assistant, errors, user
@@ -418,7 +418,7 @@ def test_every_setting_is_there() -> None:
 
 def test_every_field_of_a_message_is_there() -> None:
     for page, fields in (
-        ("export.md", [field.name for field in dataclasses.fields(Message)]),
+        ("export.md", [*TypeAdapter(Message).json_schema(by_alias=False, mode="serialization")["properties"]]),
         ("service-api.md", [*MessageInput.model_fields]),
     ):
         text = (DOCS / page).read_text("utf-8")

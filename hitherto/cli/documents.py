@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -294,7 +293,7 @@ def _json(document: Document) -> dict[str, Any]:
     fields = asdict(document)
     del fields["text"], fields["archived"]
     source = {name: getattr(document.archived, name, None) for name in ("conversation", "start", "end")}
-    return {**fields, **source, "metadata": json.loads(document.metadata)}
+    return fields | source
 
 
 def _not_found(id: int, scope: Scope) -> NotFound:

@@ -17,7 +17,7 @@ from hitherto.cli import options
 from hitherto.cli.memory import run, with_memory
 from hitherto.cli.options import LOCAL_TENANT, Target, default_scope
 from hitherto.cli.terminal import output
-from hitherto.cli.transcripts.transcript import checked_id, message_of
+from hitherto.cli.transcripts.transcript import checked_id, message_of, title_of_line
 from hitherto.core.log.message import Message
 from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
 from hitherto.errors import (
@@ -110,14 +110,14 @@ _PAGE = 200
 
 async def import_chat(chat: Conversation, file: Lines, source: str, *, digest: bool) -> int | None:
     """Append the messages of a file, those that are not there yet; returns how many that were, None if there is another
-    conversation of that name. Without `digest`, no stage of its policy fires. Raises InvalidTranscript, with the line;
-    what was appended before stays, and a repeated import goes on there."""
+    conversation of that name. A new one gets the file's title. Without `digest`, no stage of its policy fires. Raises
+    InvalidTranscript, with the line; what was appended before stays, and a repeated import goes on there."""
     line = start = new = 0
     head = await chat.head()
     there = 0 if head is None else head.next_seq
     ended = False
     while not ended:
-        batch, line, ended = await asyncio.to_thread(_page, file, source, line)
+        title, batch, line, ended = await asyncio.to_thread(_page, file, source, line)
         known = batch[: max(there - start, 0)]
         for logged, message in zip(await chat.messages(start=start, stop=start + len(known)), known, strict=True):
             if logged.message.raw != message.raw and not logged.erased:
@@ -125,6 +125,8 @@ async def import_chat(chat: Conversation, file: Lines, source: str, *, digest: b
         start, batch = start + len(known), batch[len(known) :]
         if batch:
             try:
+                if head is None and title is not None:
+                    await chat.configure(title=title, create=True)
                 await chat.append(*batch, expect=start, policy=None if digest else "none")
             except ConcurrentWrite:
                 return None
@@ -136,25 +138,31 @@ async def import_chat(chat: Conversation, file: Lines, source: str, *, digest: b
     return new
 
 
-def _page(file: Lines, source: str, line: int) -> tuple[list[Message], int, bool]:
-    """The next messages, the number of the last line that was read, and whether the file has ended."""
-    found: list[Message] = []
+def _page(file: Lines, source: str, line: int) -> tuple[str | None, list[Message], int, bool]:
+    """The title with which the file begins, the next messages, the number of the last line that was read, and whether
+    the file has ended."""
+    title, found, begins = None, list[Message](), line == 0
     while len(found) < _PAGE:
         text = file.readline(LONGEST_LINE + 1)
         if not text:
-            return found, line, True
+            return title, found, line, True
         line += 1
         try:
             if len(text) > LONGEST_LINE:
                 raise InvalidMessage(f"it is longer than {LONGEST_LINE:,} bytes")
-            if text.strip():
-                found.append(message_of(text, take_id=True))
+            if not text.strip():
+                continue
+            if begins:
+                begins, title = False, title_of_line(text)
+                if title is not None:
+                    continue
+            found.append(message_of(text, take_id=True))
         except InvalidMessage as error:
             raise InvalidTranscript(
                 f"{source}, line {line}: {error}; a repeated import goes on after what it has appended",
                 line=line,
             ) from error
-    return found, line, False
+    return title, found, line, False
 
 
 _EXPORT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"export"\s*:')

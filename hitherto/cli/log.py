@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -94,11 +93,11 @@ def _json(logged: Logged, *, cleared: bool) -> dict[str, Any]:
     message = logged.message
     return {
         **output.fields_of(logged, "message", "sums", "retracted_rev", "id_hash"),
-        **output.fields_of(message, "raw", "text", "calls", "answers", "tools"),
+        **output.fields_of(message, "raw", "raw_metadata", "text", "calls", "answers", "tools"),
         "said_at": logged.said_at,
         "cleared": cleared,
         "retracted": logged.retracted_rev is not None,
-        "metadata": json.loads(message.metadata),
+        "metadata": message.metadata,
         "payload": message.payload,
     }
 

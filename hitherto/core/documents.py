@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from hitherto.core.log.message import DEPTH, LONGEST_METADATA, JsonObject, storable
+from hitherto.core.log.message import DEPTH, LONGEST_METADATA, storable
 from hitherto.core.scope import LONGEST_NAME
 from hitherto.errors import InvalidDocument, InvalidInput
 
@@ -75,7 +75,7 @@ class Document:
     doc_type: str
     title: str | None
     text: str
-    metadata: JsonObject
+    metadata: dict[str, Any]
     passages: int
     created_at: datetime
     said_at: datetime
@@ -169,19 +169,23 @@ def type_of(doc_type: object) -> str | None:
     return CONVERSATION if word in _CONVERSATIONS else storable(doc_type)
 
 
-def metadata_json(metadata: object) -> str:
-    """Metadata as the JSON text of an object; None gives an empty one. Characters of strings that PostgreSQL cannot
-    store (NUL, lone surrogates) become U+FFFD. Raises InvalidDocument if it is not a JSON object, or its JSON is too
-    long or nested too deep."""
+def plain_metadata(metadata: object) -> dict[str, Any]:
+    """Metadata as JSON has it; None gives an empty one. Characters of strings that PostgreSQL cannot store (NUL, lone
+    surrogates) become U+FFFD. Raises InvalidDocument if it is not a JSON object, or nested too deep."""
     if metadata is None:
-        return "{}"
+        return {}
     if not isinstance(metadata, Mapping):
         raise InvalidDocument(f"metadata is {type(metadata).__name__}; give an object, like {{'source': 'handbook'}}")
     try:
         given: Mapping[Any, Any] = cast("Mapping[Any, Any]", metadata)
-        text = json.dumps(_storable(json.loads(json.dumps(dict(given), allow_nan=False))), ensure_ascii=False)
+        return _storable(json.loads(json.dumps(dict(given), allow_nan=False)))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidDocument(f"metadata is not JSON: {error}; pass only what json.dumps can write") from error
+
+
+def metadata_json(metadata: object) -> str:
+    """The text of `plain_metadata`. Raises InvalidDocument as it does, and where the text is too long."""
+    text = json.dumps(plain_metadata(metadata), ensure_ascii=False)
     if len(text) > LONGEST_METADATA:
         raise InvalidDocument(
             f"metadata has {len(text):,} characters as JSON; at most {LONGEST_METADATA:,} are kept, so keep the "

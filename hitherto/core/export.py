@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from hitherto.core.cross_session import CrossSession
 from hitherto.core.digests.digest import Digest
@@ -22,9 +22,6 @@ from hitherto.core.log.head import HeadWithCalls, LatestDigest
 from hitherto.core.log.message import Logged, Sums
 from hitherto.core.run import Run, RunEvent
 from hitherto.errors import InvalidExport
-
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-"""The escape of NUL, and not a backslash in front of it."""
 
 VERSION = 1
 """The version of the format. A reader refuses a newer one."""
@@ -85,18 +82,17 @@ class ConversationRecord:
     """A conversation. Its digests, archived documents, receipts and messages follow.
 
     `head` is its state; whatever in it follows from other records is left out. Ids of digests, here and in the records
-    that follow, number the conversation's own digests, from 1. `metadata` is JSON text; `title` is None unless it was
-    set. `forgettings` are turns in which its agent was asked to forget something, with the message that opens each,
-    and when. `branches` are messages
-    that do not follow the one with the seq before theirs, each with the seq of that which they follow (-1: none);
-    `absences` are the first and the last of messages that were taken back at a revision and came back at another.
-    `fork`: it begins as another one does."""
+    that follow, number the conversation's own digests, from 1. `title` is None unless it was set. `forgettings` are
+    turns in which its agent was asked to forget something, with the message that opens each, and when. `branches` are
+    messages that do not follow the one with the seq before theirs, each with the seq of that which they follow (-1:
+    none); `absences` are the first and the last of messages that were taken back at a revision and came back at
+    another. `fork`: it begins as another one does."""
 
     user: str
     agent: str
     conversation: str
     title: str | None
-    metadata: str
+    metadata: dict[str, Any]
     ttl: timedelta | None
     created_at: datetime
     updated_at: datetime
@@ -266,29 +262,45 @@ def _adapter(kind: type[Record]) -> TypeAdapter[Any]:
 
 def line_of(record: Record) -> bytes:
     """The record as a line, in UTF-8, with its end. Fields that have their default value are left out."""
-    return b'{"%s":%s}\n' % (
-        _NAMES[type(record)].encode(),
-        _adapter(type(record)).dump_json(record, exclude_defaults=True),
-    )
+    adapter = _adapter(type(record))
+    bare = isinstance(record, Logged) and record.message.raw_metadata == "{}"
+    exclude: Any = {"message": {"metadata"}} if bare else None
+    try:
+        value = adapter.dump_json(record, exclude_defaults=True, exclude=exclude)
+    except PydanticSerializationError:  # metadata with half a character, which UTF-8 does not have
+        value = json.dumps(adapter.dump_python(record, mode="json", exclude_defaults=True)).encode()
+    return b'{"%s":%s}\n' % (_NAMES[type(record)].encode(), value)
 
 
-def _integer(digits: str) -> int:
-    """Numbers of records are counts, seqs and ids."""
-    number = int(digits)
-    if not 0 <= number < 2**62:
-        raise InvalidExport(f"it has the number {number}, which nothing in an export can have")
-    return number
+def _check_values(value: object) -> None:
+    """Numbers of records are counts, seqs and ids, and texts can be stored; what is in metadata is the application's.
+    Raises ValueError."""
+    if isinstance(value, str):
+        if "\0" in value:
+            raise InvalidExport("it has a NUL, which no text can have")
+        value.encode()  # raises for half a character
+    elif isinstance(value, int):
+        if not 0 <= value < 2**62:
+            raise InvalidExport(f"it has the number {value}, which nothing in an export can have")
+    elif isinstance(value, list):
+        for one in cast("list[object]", value):
+            _check_values(one)
+    elif isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        _check_values("".join(fields))
+        for name, one in fields.items():
+            if name != "metadata":
+                _check_values(one)
 
 
 def record_of(line: bytes) -> Record:
     """The record of a line. Raises InvalidExport."""
     line = line.removeprefix(b"\xef\xbb\xbf")  # an editor's mark of UTF-8, at the beginning of a file
-    if b"\\u0000" in line and _NUL.search(line):
-        raise InvalidExport("it has a NUL, which no text can have")
     try:
-        found: object = json.loads(line, parse_int=_integer)
-        if b"\\u" in line:
-            json.dumps(found, ensure_ascii=False).encode()  # raises for half a character
+        found: object = json.loads(line)
+        _check_values(found)
+    except InvalidExport:
+        raise
     except (ValueError, RecursionError) as error:
         raise InvalidExport(f"it is not JSON ({error})") from None
     if not isinstance(found, dict) or len(cast("dict[str, object]", found)) != 1:
@@ -334,7 +346,7 @@ def renumbered_conversation(record: ConversationRecord, numbers: Mapping[int, in
         for stage, one in record.head.frontiers.items()
     }
     head = replace(_own(record.head), frontiers=frontiers, now=record.updated_at, clock=record.updated_at)
-    return replace(record, head=head, metadata=canonical(record.metadata))
+    return replace(record, head=head)
 
 
 def renumbered_digest(digest: Digest, numbers: Mapping[int, int]) -> Digest:
@@ -346,11 +358,6 @@ def renumbered_document(record: DocumentRecord, numbers: Mapping[int, int]) -> D
     document = record.document
     archived = document.archived and replace(document.archived, digest=numbers[document.archived.digest])
     return replace(record, document=replace(document, id=0, archived=archived))
-
-
-def canonical(metadata: str) -> str:
-    """The JSON text in one form: a database may keep it in another than it was given."""
-    return json.dumps(json.loads(metadata), sort_keys=True)
 
 
 def _own(head: HeadWithCalls) -> HeadWithCalls:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -548,7 +547,7 @@ class Conversation:
             text=codec.spoken(one.message),
             said_at=one.said_at,
             attachments=tuple(codec.attachments(one.message)),
-            partial=json.loads(one.message.metadata).get("partial") is True,
+            partial=one.message.raw_metadata != "{}" and one.message.metadata.get("partial") is True,
             at=one.seq - 1 if one.message.role is Role.USER else asked,
             branch=place or 1,
             branches=ways or 1,

@@ -4,7 +4,6 @@ that broke off, which it takes back."""
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -43,8 +42,8 @@ def marked(message: Message, key: str | None, size: int) -> Message:
     """The last message of a partial answer. Its metadata says so; `_MARK` has a hash of the key and the number of
     messages, by which a retry finds them."""
     mark = {"key": None if key is None else key_mark(key), "messages": size}
-    noted = {**json.loads(message.metadata), "partial": True, _MARK: mark}
-    return replace(message, metadata=to_json(noted, what="metadata"))
+    noted = {**message.metadata, "partial": True, _MARK: mark}
+    return replace(message, raw_metadata=to_json(noted, what="metadata"))
 
 
 def key_mark(key: str) -> str:
@@ -141,7 +140,7 @@ def _begins(batch: Sequence[Logged], question: Sequence[Message]) -> bool:
 
 def _size_of_partial(last: Message, key: str) -> int:
     """How many messages a turn with this key has left, of which `last` is the last; 0 if it is none of that kind."""
-    mark: object = json.loads(last.metadata).get(_MARK)
+    mark: object = last.metadata.get(_MARK)
     found = cast("dict[str, object]", mark) if isinstance(mark, dict) else {}
     size = found.get("messages")
     return size if found.get("key") == key_mark(key) and isinstance(size, int) and 0 < size <= _LONGEST else 0

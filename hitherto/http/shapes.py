@@ -247,7 +247,7 @@ def argument_to_json(value: Any) -> Any:  # noqa: PLR0911, PLR0912 (a case each)
             message = MessageInput(
                 item=value.payload,
                 wire=cast(Wire, value.wire),
-                metadata=json.loads(value.metadata),
+                metadata=value.metadata,
                 expires_at=value.expires_at,
                 said_at=value.said_at,
             )

@@ -4,7 +4,6 @@ schemas in the format of OpenAI's function tools."""
 from __future__ import annotations
 
 import copy
-import json
 from datetime import datetime
 from typing import Any
 
@@ -124,7 +123,7 @@ def _passage(hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "content": hit.text,
         "said_at": iso(hit.said_at),
-        "metadata": dict(hit.metadata),
+        "metadata": hit.metadata,
     }
 
 
@@ -138,7 +137,7 @@ def _listed(document: Document) -> dict[str, Any]:
         "content": text if len(text) <= _PREVIEW else text[:_PREVIEW].rstrip() + "…",
         "created_at": iso(document.created_at),
         "said_at": iso(document.said_at),
-        "metadata": json.loads(document.metadata),
+        "metadata": document.metadata,
     }
 
 

@@ -27,7 +27,7 @@ where d.action = 'summarize';
 create or replace view other_systems.memory_entries with (security_invoker = true) as
 select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.user_id, c.id as session_id, c.agent as agent_id,
        json_build_object('role', m.role, 'content', m.text)::text as content, m.metadata::text as entry_metadata,
-       m.created_at, m.created_at as updated_at, m.expires_at,
+       coalesce(m.said_at, m.created_at) as created_at, coalesce(m.said_at, m.created_at) as updated_at, m.expires_at,
        m.retracted_rev is null and m.seq >= c.view_start and m.seq > coalesce(s.end_seq, -1) as is_active, c.tenant
 from hitherto.conversation c
 left join lateral ({standing_summary of c}) s on true
@@ -72,15 +72,15 @@ create or replace view other_systems.agent_conversations with (security_invoker 
 select c.ref as id, c.id as conversation_id, c.user_id, c.agent as agent_id,
        coalesce(c.title, left(({opening of c}), 60)) as title,
        c.policy ->> 'name' as memory_strategy, (c.cross_session ->> 'latest')::boolean as memory_injection,
-       c.next_seq as message_count, c.created_at, c.updated_at, c.tenant
+       c.next_seq as message_count, c.created_at, c.said_at as updated_at, c.tenant
 from hitherto.conversation c
 cross join (select) as read_only;
 
 -- Every message, whatever is still shown to the model.
 create or replace view other_systems.agent_messages with (security_invoker = true) as
 select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.id as conversation_id, m.seq, m.role, m.kind, m.text as content,
-       m.payload as item, m.retracted_rev is not null or m.seq < c.view_start as hidden, m.created_at, c.user_id,
-       c.agent as agent_id, c.tenant
+       m.payload as item, m.retracted_rev is not null or m.seq < c.view_start as hidden,
+       coalesce(m.said_at, m.created_at) as created_at, c.user_id, c.agent as agent_id, c.tenant
 from hitherto.conversation c
 join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where not m.erased and (m.expires_at is null or m.expires_at > statement_timestamp());
@@ -88,15 +88,15 @@ where not m.erased and (m.expires_at is null or m.expires_at > statement_timesta
 -- Conversations with the running synopsis, and how many messages it covers.
 create or replace view other_systems.chat_sessions with (security_invoker = true) as
 select c.id, c.user_id, coalesce(c.title, left(({opening of c}), 60)) as name,
-       coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0)::integer as summarized_count, c.created_at, c.updated_at,
-       c.agent, c.tenant
+       coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0)::integer as summarized_count, c.created_at,
+       c.said_at as updated_at, c.agent, c.tenant
 from hitherto.conversation c
 left join lateral ({summary of c}) s on true;
 
 -- What users asked and what was answered in the end, as far as it is shown.
 create or replace view other_systems.chat_messages with (security_invoker = true) as
-select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.id as session_id, m.role, m.text as content, m.created_at, m.seq,
-       c.user_id, c.agent, c.tenant
+select m.conversation || '-' || lpad(m.seq::text, 12, '0') as id, c.id as session_id, m.role, m.text as content,
+       coalesce(m.said_at, m.created_at) as created_at, m.seq, c.user_id, c.agent, c.tenant
 from hitherto.conversation c
 join hitherto.message m on m.tenant = c.tenant and m.conversation = c.ref
 where m.kind = 'text' and m.role in ('user', 'assistant') and m.seq >= c.view_start and m.retracted_rev is null

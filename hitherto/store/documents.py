@@ -132,4 +132,6 @@ def _scope_filter(scope: Scope, *, all_agents: bool) -> dict[str, Any]:
 def _document_from(row: Any) -> Document:
     archived = None if row.digest is None else rows.value_from(ArchiveOrigin, row)
     said_at = row.said_at if row.said_offset is None else with_offset(row.said_at, row.said_offset)
-    return rows.value_from(Document, row, agent=row.agent or None, archived=archived, said_at=said_at)
+    return rows.value_from(
+        Document, row, agent=row.agent or None, archived=archived, said_at=said_at, metadata=json.loads(row.metadata)
+    )

@@ -30,7 +30,6 @@ from hitherto.core.export import (
     RunRecord,
     SourceRecord,
     UserRecord,
-    canonical,
     renumbered,
     renumbered_conversation,
     renumbered_digest,
@@ -96,7 +95,7 @@ class ExportReader:
             agent=scope.agent,
             conversation=conversation,
             title=title,
-            metadata=metadata,
+            metadata=json.loads(metadata),
             ttl=ttl,
             created_at=created_at,
             updated_at=updated_at,
@@ -384,7 +383,7 @@ async def _restore(
     )
     if absences:
         await connection.execute(SQL["import_absences"], {**at, **absences})
-    described = {"title": record.title, "metadata": record.metadata, "ttl": record.ttl}
+    described = {"title": record.title, "metadata": json.dumps(record.metadata), "ttl": record.ttl}
     await connection.execute(SQL["describe_conversation"], {**at, **described})
     await cursor.executemany(SQL["import_digest"], [{**at, **_digest_values(one)} for one in kept.digests])
     receipts = {
@@ -456,7 +455,7 @@ def _document_from(row: rows.Row, conversation: str | None) -> DocumentRecord:
         doc_type=doc_type,
         title=title,
         text=text,
-        metadata=canonical(metadata),
+        metadata=json.loads(metadata),
         passages=len(found),
         created_at=created_at,
         said_at=said_at,
@@ -473,7 +472,7 @@ def _document_values(tenant: str, ref: int | None, record: DocumentRecord) -> di
         doc_type=document.doc_type,
         title=document.title,
         text=document.text,
-        metadata=document.metadata,
+        metadata=json.dumps(document.metadata),
         fingerprint=record.fingerprint,
         passages=record.passages,
         said_at=document.said_at,
@@ -537,7 +536,7 @@ def _fact_values(tenant: str, record: FactRecord) -> dict[str, Any]:
         "confirmed": bool(fact.confirmed),
         "repeated": fact.repeated or 0,
         "version": fact.version,
-        "metadata": fact.metadata,
+        "metadata": json.dumps(fact.metadata),
         "tokens": record.tokens,
         **term_values(storable(fact.content)),
         "extracted_at": fact.extracted_at,

@@ -26,6 +26,7 @@ from tests.conftest import SCOPE
 from tests.engine.log.test_erase import remembers
 from tests.memories import open_on
 
+ODD: dict[str, Any] = {"note": "é", "half": "\ud800", "nul": "\0", "large": [10**40, -1, 0.1]}
 ARCHIVING = token_threshold(60, keep_messages=2, archive=True, facts=True)
 GOLDEN = Path(__file__).parent.parent / "recorded" / "export-1.jsonl"
 OTHER = Scope(tenant=SCOPE.tenant, user="other", agent="another")
@@ -81,6 +82,11 @@ def told(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
+async def shown(memory: Memory) -> list[tuple[Any, ...]]:
+    found = (await memory.conversations(tenant=SCOPE.tenant)).conversations
+    return [(one.scope, one.conversation, one.title, one.created_at, one.updated_at, one.said_at) for one in found]
+
+
 async def streamed(text: str) -> AsyncIterator[dict[str, Any]]:
     yield {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -91,7 +97,7 @@ async def fill(memory: Memory) -> None:
     soon = datetime.now(UTC) + timedelta(days=9)
     for scope in (SCOPE, OTHER):
         chat = memory.conversation("c", scope=scope, policy=ARCHIVING)
-        said = user("Ann likes \u2028 and \x00 <b>tuna</b>.", at=soon).with_metadata({"note": "é"}).expiring(soon)
+        said = user("Ann likes \u2028 and \x00 <b>tuna</b>.", at=soon).with_metadata(ODD).expiring(soon)
         await chat.append(said, assistant("Noted."), key="first")
         for number in range(6):
             await chat.append(user(f"Ann likes {number}."), assistant(f"Noted {number}."), key=f"k{number}")
@@ -141,7 +147,10 @@ async def test_what_is_imported_is_what_was_exported(memory: Memory, elsewhere: 
     assert (done.conversations, done.skipped, done.refused) == (9, 0, ())
     assert done.documents == data.count(b'\n{"document"') == 4
     assert done.runs == 2
+    noted = next(one["message"]["message"] for one in told(data) if "message" in one)
+    assert noted["metadata"] == ODD
     assert told(await exported(elsewhere)) == told(data)
+    assert await shown(elsewhere) == await shown(memory)
     for name in ("c", "second", "cleared", "replaced", "empty"):
         one, other = (each.conversation(name, scope=SCOPE) for each in (memory, elsewhere))
         assert await one.messages() == await other.messages()
@@ -365,6 +374,13 @@ BREAKS: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
         "where a JSON object should be",
     ),
     "a ttl": (lambda lines: changed(lines, b'"ttl":null', b'"ttl":"-P1D"'), "ttl is"),
+    "metadata as a text": (
+        lambda lines: changed(lines, b'"metadata":{"note"', b'"metadata":"{}","x":{"note"'),
+        "object",
+    ),
+    "metadata that is no JSON": (lambda lines: changed(lines, b'{"note":"', b'{"x":NaN,"note":"'), "metadata"),
+    "metadata of a document": (lambda lines: changed(lines, b'{"of":"', b'{"x":1e999,"of":"'), "metadata"),
+    "metadata of a conversation": (lambda lines: changed(lines, b'{"tag":', b'{"x":NaN,"tag":'), "metadata"),
     "half a character": (
         lambda lines: changed(lines, b'"conversation":"c"', b'"conversation":"\\ud800"'),
         "surrogates",

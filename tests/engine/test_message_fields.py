@@ -24,7 +24,7 @@ FROM_ITEM = ("role", "kind", "text", "calls", "answers", "tools")
 GIVEN: dict[str, Any] = {
     "raw": ITEM.raw,
     "wire": ITEM.wire,
-    "metadata": '{"note": 1}',
+    "raw_metadata": '{"note": 1}',
     "expires_at": DAY,
     "said_at": DAY,
     "id": "m-1",

@@ -161,7 +161,7 @@ async def test_what_expires_is_gone_from_log_digests_and_contexts(memory: Memory
     assert (2, 2, Fate.DROPPED, Reason.ERASED) in spans(context)
     gone = (await chat.messages())[2]
     assert gone.erased
-    assert "1234" not in f"{gone.message.raw}{gone.message.text}{gone.message.metadata}"
+    assert "1234" not in f"{gone.message.raw}{gone.message.text}{gone.message.raw_metadata}"
     assert all("1234" not in row.text and "1234" not in str(row.items) for row in await chat.digests())
     assert (await chat.digests())[-1].text == "<0> hello\n<1> hello\n<3> I will remember it"
 

@@ -135,6 +135,7 @@ class TestOddNamesAndValues:
             assistant(calls=[Call(id="1", name="f/é", arguments=json.dumps(odd))]), tool_result("1", "\x00\ud800")
         )
         assert await chat.messages() == await there.messages()
+        assert (await chat.messages())[0].message.metadata == odd
         tools = [{"type": "function", "function": {"name": "f", "parameters": odd}}]
         assert await chat.context("x", tools=tools) == await there.context("x", tools=tools)
         await chat.configure(metadata=odd, title="é/ü", create=True)
@@ -143,6 +144,7 @@ class TestOddNamesAndValues:
         await client.runs(SCOPE).add(run.id, {"kind": "tool_call", "payload": odd, "name": "é"})
         assert await client.runs(SCOPE).events(run.id) == await memory.runs(SCOPE).events(run.id)
         added = await client.documents(SCOPE).add("A text.", metadata={"é": ["x"]})
+        assert [one.metadata for one in await client.documents(SCOPE).list()] == [{"é": ["x"]}]
         assert [one.id for one in await client.documents(SCOPE).list(metadata={"é": "x"})] == [added.id]
 
     async def test_what_is_stored_as_deep_as_may_be_is_given(self, memory: Memory, client: Memory) -> None:

@@ -86,6 +86,15 @@ async def test_the_columns_are_there_and_nothing_can_be_written(select: Views, m
         assert "embedding" not in mine
 
 
+async def test_imported_messages_have_their_dates(select: Views, memory: Memory) -> None:
+    then, last = datetime(2025, 5, 1, tzinfo=UTC), datetime(2025, 5, 2, tzinfo=UTC)
+    await memory.conversation("c", scope=SCOPE).append(user("Hello.", at=then), assistant("Hi.", at=last))
+    for view in ("memory_entries", "agent_messages", "chat_messages"):
+        assert [row["created_at"] for row in await select(f"select * from {view} order by id")] == [then, last], view
+    for view in ("agent_conversations", "chat_sessions"):
+        assert [row["updated_at"] for row in await select(f"select * from {view}")] == [last], view
+
+
 async def test_entries_and_the_summary_of_a_session(select: Views, memory: Memory) -> None:
     chat = memory.conversation("session_123", scope=SCOPE, policy=rolling(threshold=6, keep_last=2))
     await chat.append(user("Hello. \ud800").with_metadata({"channel": "web"}), assistant("Hi."))

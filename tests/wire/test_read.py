@@ -127,9 +127,15 @@ DEEP: Any = functools.reduce(lambda inner, _: [inner], range(100_000), cast("Any
 @pytest.mark.parametrize("metadata", [{"a": functools.reduce(lambda inner, _: [inner], range(100), 1)}, {"a": DEEP}])
 def test_metadata_is_nested_as_an_item_may_be(metadata: dict[str, Any]) -> None:
     allowed = {"a": metadata["a"][0]} if metadata["a"] is not DEEP else {}
-    assert user("hello").with_metadata(allowed).metadata == json.dumps(allowed)
+    assert user("hello").with_metadata(allowed).raw_metadata == json.dumps(allowed)
     with pytest.raises(InvalidMessage, match="metadata is nested deeper than 100 levels"):
         user("hello").with_metadata(metadata)
+
+
+def test_metadata_is_a_dict_of_the_callers_own() -> None:
+    message = user("hello").with_metadata({"tags": ["vip"]})
+    message.metadata["tags"].append("late")
+    assert message.metadata == {"tags": ["vip"]}
 
 
 def test_a_message_is_passed_through() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ class LabeledConversation:
 
     def sessions(self) -> dict[str, range]:
         """Its sessions in order, each as a conversation of its own: a name, and which of its messages."""
-        numbers = [json.loads(one.metadata).get("session") for one in self.transcript.messages]
+        numbers = [one.metadata.get("session") for one in self.transcript.messages]
         begins = [at for at, number in enumerate(numbers) if at == 0 or number != numbers[at - 1]]
         ends = [*begins[1:], len(numbers)]
         return {
@@ -108,7 +107,7 @@ def _seqs(sample: locomo.Sample, where: str) -> dict[tuple[str, str], int]:
     """The seq of each message that has a dia_id. Raises InvalidTranscript where two have the same."""
     found: dict[tuple[str, str], int] = {}
     for seq, message in enumerate(sample.messages):
-        for dia_id in _dia_ids(json.loads(message.metadata).get("dia_id")):
+        for dia_id in _dia_ids(message.metadata.get("dia_id")):
             if dia_id in found:
                 raise InvalidTranscript(f"{where} has two messages with the dia_id D{':'.join(dia_id)}; name each once")
             found[dia_id] = seq

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from hitherto.cli import options
 from hitherto.cli.facts.tables import (
-    fact_json,
     fact_lines,
     facts_table,
     history_table,
@@ -112,7 +111,7 @@ def list_facts(
     if category is not None:
         warn_of_category(category, "what models put in it is in 'other'")
     if as_json:
-        listed = [fact_json(fact) for fact in found]
+        listed = [asdict(fact) for fact in found]
         output.print_json({"facts": listed, "next": found[-1].id if more else None})
     elif found:
         subjects = subject is None and any(fact.subject for fact in found)
@@ -151,7 +150,7 @@ def show(id: FactId, all_agents: options.AllAgents = False, *, target: Target, a
     fact, sources, history = with_memory(target.database, read)
     if as_json:
         listed = {"sources": [source_json(*source) for source in sources], "history": list(map(asdict, history))}
-        output.print_json({**fact_json(fact), **listed})
+        output.print_json({**asdict(fact), **listed})
         return
     title = Text(output.one_line(f"Fact {id}: {fact.content or '(deleted)'}"), style="bold")
     output.show(title, fact_lines(fact, user=user), "")
@@ -200,7 +199,7 @@ def add(
         outcome = "is kept as 'other'" if new else f"stays in {fact.category!r}"
         warn_of_category(category, f"fact {fact.id} {outcome}")
     if as_json:
-        output.print_json({"new": new, "fact": fact_json(fact)})
+        output.print_json({"new": new, "fact": asdict(fact)})
         return
     outcome = "is kept" if new else "says so already; it is confirmed now and counts as yours"
     output.say(f"Fact {fact.id} {outcome}: {short(fact)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from hitherto import Fact, Facts
 from hitherto.cli import options
 from hitherto.cli.facts.fact import FactId, warn_of_other_values
-from hitherto.cli.facts.tables import fact_json, short
+from hitherto.cli.facts.tables import short
 from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LARGEST, Target
 from hitherto.cli.terminal import output
@@ -109,6 +110,6 @@ delete = _command("Delete a fact, and its content from the history.", _delete, l
 
 def _print(fact: Fact, outcome: str, *, as_json: bool) -> None:
     if as_json:
-        output.print_json({"fact": fact_json(fact)})
+        output.print_json({"fact": asdict(fact)})
     else:
         output.say(f"Fact {fact.id} {outcome}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
@@ -43,8 +41,7 @@ def fact_lines(fact: Fact, *, user: str) -> Table:
         state += f", since {minute(fact.ended_at)}"
     if fact.superseded_by is not None and fact.state is FactState.SUPERSEDED:
         state += f": fact {fact.superseded_by} took its place"
-    metadata = json.loads(fact.metadata)
-    given = f" (given as {metadata['category']!r})" if isinstance(metadata, dict) and "category" in metadata else ""
+    given = f" (given as {fact.metadata['category']!r})" if "category" in fact.metadata else ""
     own = fact.user == user
     lines = {
         "category": f"{fact.category}{given}",
@@ -116,10 +113,6 @@ def short(fact: Fact) -> str:
 def _about(fact: Fact) -> str:
     """The subject's id, or the user."""
     return fact.user if fact.subject == THE_USER else fact.subject
-
-
-def fact_json(fact: Fact) -> dict[str, Any]:
-    return {**asdict(fact), "metadata": json.loads(fact.metadata)}
 
 
 def source_json(conversation: str, logged: Logged) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -131,6 +130,8 @@ async def replay_all(
     async def replay(transcript: FileConversation, tokens: Sequence[int], conversation: Conversation) -> Replayed:
         async with room:
             await conversation.delete()
+            if transcript.title is not None:
+                await conversation.configure(title=transcript.title, create=True)
             found = await _replay(
                 memory, transcript, tokens, conversation, budget=budget, counter=counter, advance=advance
             )
@@ -207,7 +208,7 @@ def _check_fits(transcript: FileConversation, full: Sequence[int], budget: int) 
 
 async def _check_replaceable(conversation: Conversation) -> None:
     first = await conversation.messages(limit=1)
-    if first and _MARK not in json.loads(first[0].message.metadata):
+    if first and _MARK not in first[0].message.metadata:
         raise Conflict(
             f"there is a conversation {conversation.id!r} in scope {conversation.scope} that was not made by a replay; "
             "choose another scope with --tenant, --user or --agent, or rename the transcript. Nothing was changed"
@@ -215,7 +216,7 @@ async def _check_replaceable(conversation: Conversation) -> None:
 
 
 def _marked(message: Message) -> Message:
-    return message.with_metadata({**json.loads(message.metadata), _MARK: True})
+    return message.with_metadata({**message.metadata, _MARK: True})
 
 
 def _digest_end(manifest: Manifest) -> int | None:

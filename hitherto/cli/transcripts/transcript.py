@@ -16,8 +16,9 @@ from hitherto.cli.transcripts import locomo
 from hitherto.core.log.append import extended
 from hitherto.core.log.head import empty
 from hitherto.core.log.message import CHAT, Message
+from hitherto.core.log.title import checked_title
 from hitherto.core.scope import checked_name
-from hitherto.errors import InvalidBatch, InvalidMessage, InvalidScope, InvalidTranscript
+from hitherto.errors import InvalidBatch, InvalidInput, InvalidMessage, InvalidScope, InvalidTranscript
 from hitherto.wire import detected, read
 
 _STDIN = Path("-")
@@ -29,10 +30,11 @@ _TIMES = ("at", "created_at", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class FileConversation:
-    """One conversation of a file, in order. `id` is a valid name of a conversation."""
+    """One conversation of a file, in order. `id` is a valid name of a conversation, `title` what the file calls it."""
 
     id: str
     messages: tuple[Message, ...]
+    title: str | None = None
 
 
 def load(path: Path, *, conversation: str | None = None, unreadable: list[str] | None = None) -> list[FileConversation]:
@@ -70,7 +72,7 @@ def parse(
     if conversation is not None and conversation != path.stem:
         raise InvalidTranscript(f"{path} holds one conversation, {path.stem!r}; leave --conversation out")
     try:
-        return [FileConversation(checked_id(path.stem, path), _lines(data, path))]
+        return [_lines(data, path)]
     except InvalidTranscript as error:
         raise _unused(error) from error
 
@@ -82,7 +84,8 @@ def without_mark(data: bytes, path: Path) -> bytes:
     return data.removeprefix(_UTF8_MARK)
 
 
-def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
+def _lines(data: bytes, path: Path) -> FileConversation:
+    title: str | None = None
     messages: list[Message] = []
     places: list[_Place] = []
     for number, line in enumerate(data.splitlines(), 1):
@@ -90,12 +93,14 @@ def _lines(data: bytes, path: Path) -> tuple[Message, ...]:
             continue
         place = _Place(f"{path}, line {number}", number)
         with _at(place):
+            if not messages and title is None and (title := title_of_line(line)) is not None:
+                continue
             messages.append(message_of(line))
         places.append(place)
     if not messages:
         raise InvalidTranscript(f"{path} holds no messages; give one JSON object with role and content a line")
     _check_calls(messages, places)
-    return tuple(messages)
+    return FileConversation(checked_id(path.stem, path), tuple(messages), title)
 
 
 def _lists(data: bytes, path: Path, wanted: str | None, unreadable: list[str] | None) -> list[FileConversation]:
@@ -151,6 +156,21 @@ def _at(place: _Place) -> Generator[None]:
         yield
     except InvalidMessage as error:
         raise InvalidTranscript(f"{place.words}: {error}", line=place.line) from error
+
+
+def title_of_line(line: bytes) -> str | None:
+    """The title of the conversation, which a file may begin with: `{"title": "…"}`. None for any other line. Raises
+    InvalidMessage for one that cannot be a title."""
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or value.keys() != {"title"}:
+        return None
+    try:
+        return checked_title(cast("Mapping[str, object]", value)["title"])
+    except InvalidInput as error:
+        raise InvalidMessage(str(error)) from error
 
 
 def message_of(line: bytes, *, take_id: bool = False) -> Message:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -278,9 +277,9 @@ class ContextRequest:
         """The message without what a model of another family than the request's has sealed, None where that is all.
         The metadata says which: `model`."""
         # Without a model of its own the request has the family of the compactor, which may be another's.
-        if self.model is None or self.family != family_of(self.model) or '"model"' not in message.metadata:
+        if self.model is None or self.family != family_of(self.model) or '"model"' not in message.raw_metadata:
             return message
-        sealer: object = json.loads(message.metadata).get("model")
+        sealer: object = message.metadata.get("model")
         other = isinstance(sealer, str) and family_of(sealer) != self.family
         return self.codec.opened(message) if other else message
 

@@ -114,7 +114,7 @@ class GroupWriter:
             return plain
         unanswered = sorted(group.open - (group.pending if last else set())) if group.open else ()
         shown = [one.message if as_they_are else self._shown(one) for one in group.members]
-        opened = [one if one.metadata == "{}" else request.opened(one) for one in shown]
+        opened = [one if one.raw_metadata == "{}" else request.opened(one) for one in shown]
         messages = [one for one in opened if one is not None]
         if not messages:
             return Written([], [], 0, 0)

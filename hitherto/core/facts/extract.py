@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -128,12 +127,9 @@ def _content(given: Mapping[str, object]) -> str:
     return _one_line(content)
 
 
-def _category(given: object, categories: tuple[str, ...]) -> tuple[str, str]:
+def _category(given: object, categories: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
     named = _one_line(given) if isinstance(given, str) else ""
-    if not named:
-        return OTHER, "{}"
-    category, metadata = category_of(named, categories)
-    return category, json.dumps(dict(metadata))
+    return category_of(named, categories) if named else (OTHER, {})
 
 
 def _confidence(given: object) -> float:

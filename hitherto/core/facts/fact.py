@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any
 
-from hitherto.core.log.message import JsonObject
 from hitherto.core.plain_text import normalized, one_line
 
 CATEGORIES = ("personality", "hobby", "relationship", "milestone", "occupation", "preference", "habit", "other")
@@ -104,8 +104,8 @@ class Fact:
     counts how often it was said again. `version` grows with every change of what it says or of who sees it. `evidence`
     are the messages that say it, oldest first, of many the first 100; it is empty for a fact that was added by hand,
     and once its conversation is deleted. From `ended_at` on the fact no longer holds; `superseded_by` is the fact that
-    took its place, as long as that exists. `metadata` is JSON text; its "category" is the category that was given, if
-    that is not a defined one.
+    took its place, as long as that exists. `metadata` has as "category" the category that was given, if that is not a
+    defined one.
 
     To anybody but the owner `evidence` is empty, and `confidence`, `confirmed` and `repeated` are None (a store always
     gives these three).
@@ -123,7 +123,7 @@ class Fact:
     confirmed: bool | None
     repeated: int | None
     version: int
-    metadata: JsonObject
+    metadata: dict[str, Any]
     extracted_at: datetime
     updated_at: datetime
     ended_at: datetime | None = None
@@ -180,7 +180,7 @@ class ExtractedFact:
     confidence: float
     repeats: int | None = None
     replaces: int | None = None
-    metadata: str = "{}"
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class NewFact:
     confidence: float
     seqs: tuple[int, ...] = ()
     supersedes: tuple[int, ...] = ()
-    metadata: str = "{}"
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     single_valued: bool = False
 
 

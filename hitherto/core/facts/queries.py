@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,7 @@ class FactChange:
     fingerprint: str = ""
     tokens: int = 0
     category: str = ""
-    metadata: str = "{}"
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     single_valued: bool = False
 
 

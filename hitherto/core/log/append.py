@@ -29,7 +29,14 @@ def fingerprint(messages: Sequence[Message]) -> str:
     the same fingerprint."""
     digest = hashlib.sha256()
     for message in messages:
-        for part in (message.wire, message.raw, message.metadata, message.expires_at, message.said_at, message.id):
+        for part in (
+            message.wire,
+            message.raw,
+            message.raw_metadata,
+            message.expires_at,
+            message.said_at,
+            message.id,
+        ):
             text = part.astimezone(UTC).isoformat() if isinstance(part, datetime) else part or ""
             digest.update(len(text).to_bytes(8, "big"))
             digest.update(text.encode())

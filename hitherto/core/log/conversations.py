@@ -80,7 +80,7 @@ class ConversationInfo:
     scope: Scope
     conversation: str
     title: str
-    metadata: Mapping[str, Any]
+    metadata: dict[str, Any]
     messages: int
     tokens: int
     rev: int

@@ -24,6 +24,7 @@ from pydantic import (
     SerializationInfo,
     ValidationInfo,
     WithJsonSchema,
+    computed_field,
 )
 
 from hitherto.errors import InvalidMessage
@@ -141,11 +142,14 @@ def _dumped(value: object, info: ValidationInfo) -> object:
 JsonText = Annotated[str, BeforeValidator(_dumped), PlainSerializer(_loaded)]
 """The text of a JSON value."""
 
-JsonObject = Annotated[JsonText, WithJsonSchema({"type": "object", "additionalProperties": True})]
-"""The text of a JSON object."""
-
 PAYLOAD: Final[Any] = Field(validation_alias=AliasChoices("raw", "payload"), serialization_alias="payload")
 """The name of a `raw` text in JSON where names have aliases."""
+
+
+def _metadata_text(value: object) -> str:
+    if not isinstance(value, dict):
+        raise InvalidMessage("give an object")
+    return shallow_json(cast("dict[str, object]", value), what="metadata")
 
 
 def size_of(messages: Iterable[Message]) -> int:
@@ -171,11 +175,12 @@ class Message:
     `raw` is the item as JSON text and is what the log keeps; `payload` parses it anew at each access, so nobody can
     change a stored item through an alias. `calls` are the ids of the tool calls it makes, `answers` the ids of those it
     answers, in their order; `tools` are the names of the tools. `text` is its readable content (never shown to a model
-    as if it were the item). `metadata` is the JSON text of an object. `said_at` is when it was said, where that is not
-    when it is appended. `id` is the application's or an API's own, which only one message of a conversation has.
+    as if it were the item). `raw_metadata` is the application's notes as JSON text, which `metadata` parses, like
+    `payload`. `said_at` is when it was said, where that is not when it is appended. `id` is the application's or an
+    API's own, which only one message of a conversation has.
     """
 
-    raw: Annotated[JsonObject, PAYLOAD]
+    raw: Annotated[JsonText, WithJsonSchema({"type": "object", "additionalProperties": True}), PAYLOAD]
     wire: str
     role: Role
     kind: Kind
@@ -183,7 +188,9 @@ class Message:
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
-    metadata: JsonObject = "{}"
+    raw_metadata: Annotated[str, BeforeValidator(_metadata_text), Field(validation_alias="metadata", exclude=True)] = (
+        "{}"
+    )
     expires_at: datetime | None = None
     said_at: datetime | None = None
     id: str | None = None
@@ -191,6 +198,11 @@ class Message:
     @property
     def payload(self) -> Payload:
         return json.loads(self.raw)
+
+    @computed_field
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return json.loads(self.raw_metadata)
 
     @property
     def opens_turn(self) -> bool:
@@ -222,7 +234,7 @@ class Message:
                 f"metadata has {size:,} characters as JSON; at most {LONGEST_METADATA:,} are kept, so keep the rest "
                 "elsewhere"
             )
-        return replace(self, metadata=text)
+        return replace(self, raw_metadata=text)
 
     def with_id(self, id: str | None) -> Message:
         """The same message with an id of the application's own, or (None) without one. Raises InvalidMessage for a text

@@ -12,7 +12,7 @@ from functools import singledispatch
 from typing import Any, cast, get_args
 
 from hitherto.core.digests.digest import Digest
-from hitherto.core.documents import metadata_json
+from hitherto.core.documents import plain_metadata
 from hitherto.core.export import (
     AgentRecord,
     CallRecord,
@@ -111,7 +111,6 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     _names(record.user, record.agent, record.conversation, *([head.subject] if head.subject else []))
     _names(*([record.fork.source] if record.fork and record.fork.source else []))
     checked_title(record.title)
-    _object(record.metadata)
     checked_ttl(record.ttl)
     _policy(head.policy)
     _order(head.view_start, head.next_seq)
@@ -124,7 +123,8 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     if (fork := record.fork) is not None:
         _ranges([(-1, fork.end), (fork.rev, fork.rev), (fork.end + 1, head.next_seq), (fork.rev, head.rev)])
     forgettings = tuple([(turn, seq, min(at, now)) for turn, seq, at in record.forgettings])
-    return replace(record, head=head, created_at=made, updated_at=updated, forgettings=forgettings)
+    metadata = plain_metadata(record.metadata)
+    return replace(record, head=head, metadata=metadata, created_at=made, updated_at=updated, forgettings=forgettings)
 
 
 @_checked.register
@@ -133,7 +133,6 @@ def _message(record: Logged, now: datetime) -> Record:
     if message.wire not in get_args(Wire):
         raise InvalidExport(f"its format is {message.wire[:80]!r}, which is none of {', '.join(get_args(Wire))}")
     _object(message.raw)
-    _object(message.metadata)
     gone = record.id_hash
     if (message.id if record.erased else gone) is not None or not (gone is None or _HASH.fullmatch(gone)):
         raise InvalidExport("an erased message has an id_hash of 64 hexadecimal digits, or none, and others have an id")
@@ -145,16 +144,15 @@ def _message(record: Logged, now: datetime) -> Record:
 def _document(record: DocumentRecord, now: datetime) -> Record:
     document = record.document
     _names(record.user, *([] if document.agent is None else [document.agent]))
-    metadata_json(json.loads(document.metadata))
     _ranges([] if document.archived is None else [(document.archived.start, document.archived.end)])
-    return replace(record, document=replace(document, created_at=min(document.created_at, now)))
+    made, metadata = min(document.created_at, now), plain_metadata(document.metadata)
+    return replace(record, document=replace(document, created_at=made, metadata=metadata))
 
 
 @_checked.register
 def _fact(record: FactRecord, now: datetime) -> Record:
     fact = record.fact
     _names(fact.user, fact.agent, *([fact.subject] if fact.subject else []))
-    _object(fact.metadata)
     if fact.confidence is None or not 0 <= fact.confidence <= 1 or fact.confirmed is None or fact.repeated is None:
         raise InvalidExport(
             "a fact has a confidence from 0 to 1, and says whether it is confirmed and how often repeated"
@@ -162,7 +160,9 @@ def _fact(record: FactRecord, now: datetime) -> Record:
     _order(1, fact.version)
     made, updated = min(fact.extracted_at, now), min(fact.updated_at, now)
     ended = _past(fact.ended_at, now)
-    return replace(record, fact=replace(fact, extracted_at=made, updated_at=updated, ended_at=ended))
+    metadata = plain_metadata(fact.metadata)
+    fact = replace(fact, metadata=metadata, extracted_at=made, updated_at=updated, ended_at=ended)
+    return replace(record, fact=fact)
 
 
 @_checked.register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import cast
 
 from hitherto.core.facts.fact import (
@@ -58,13 +58,10 @@ def _too_long(length: int) -> InvalidFact:
     )
 
 
-def category_of_new(given: object, defined: tuple[str, ...]) -> tuple[str, str]:
-    """The category of a fact that is added, and its metadata (JSON). None gives "other"; so does a category that is not
+def category_of_new(given: object, defined: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
+    """The category of a fact that is added, and its metadata. None gives "other"; so does a category that is not
     defined, which is kept in the metadata then."""
-    if given is None:
-        return OTHER, "{}"
-    kept, told = category_of(_named(given, defined), defined)
-    return kept, json.dumps(dict(told), ensure_ascii=False)
+    return (OTHER, {}) if given is None else category_of(_named(given, defined), defined)
 
 
 def category_of_known(given: object, fact: Fact, defined: tuple[str, ...]) -> str:

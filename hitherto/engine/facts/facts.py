@@ -114,9 +114,7 @@ class Facts:
         before = await self._own(id)
         if expect is None:
             expect = before.version  # what is not given stays as it was read
-        kept, metadata = before.category, before.metadata
-        if category is not None:
-            kept, metadata = arguments.category_of_known(category, before, self._defined), "{}"
+        kept = before.category if category is None else arguments.category_of_known(category, before, self._defined)
         said = before.content if chosen is None else chosen
         return await self._changed(
             id,
@@ -127,7 +125,7 @@ class Facts:
                 fingerprint=fingerprint_of_fact(said),
                 tokens=self._services.canonical.count(said),
                 category=kept,
-                metadata=metadata,
+                metadata=before.metadata if category is None else {},
                 single_valued=self._single(kept),
             ),
         )
@@ -209,9 +207,7 @@ class Facts:
         when last."""
         if fact.user == self._scope.user:
             return fact
-        return replace(
-            fact, confidence=None, confirmed=None, repeated=None, metadata="{}", updated_at=fact.extracted_at
-        )
+        return replace(fact, confidence=None, confirmed=None, repeated=None, metadata={}, updated_at=fact.extracted_at)
 
     async def _own(self, id: int) -> Fact:
         """A fact that can be changed. Raises NotFound for any other."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import accumulate
@@ -108,7 +108,7 @@ class Hit:
     title: str | None = None
     doc_type: str | None = None
     namespace: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     role: str | None = None
     author: str | None = None
     passages: tuple[CharRange, ...] = ()

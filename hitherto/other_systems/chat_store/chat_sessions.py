@@ -162,7 +162,7 @@ def _session(info: ConversationInfo) -> ChatSession:
         summary=info.summary,
         summarized_count=info.summarized_count,
         created_at=info.created_at,
-        updated_at=info.updated_at,
+        updated_at=info.said_at,
     )
 
 
@@ -173,5 +173,5 @@ def _message(info: ConversationInfo, logged: Logged) -> ChatMessage:
         session_id=info.conversation,
         role=role,
         content=logged.message.text,
-        created_at=logged.created_at,
+        created_at=logged.said_at,
     )

@@ -90,7 +90,7 @@ class AgentLoop:
                         "title": one.title,
                         "messages": one.messages,
                         "summary": one.summary,
-                        "updated_at": one.updated_at,
+                        "updated_at": one.said_at,
                     }
                     for one in page.conversations
                 ]
@@ -171,7 +171,7 @@ def _message(one: Logged) -> dict[str, Any]:
         "role": one.message.role.value,
         "kind": one.message.kind.value,
         "content": one.message.text,
-        "created_at": one.created_at,
+        "created_at": one.said_at,
     }
 
 

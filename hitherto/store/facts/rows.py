@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -119,7 +120,7 @@ def _said(fact: NewFact | FactChange) -> dict[str, Any]:
         "category": storable(fact.category),
         "fingerprint": fact.fingerprint,
         "tokens": fact.tokens,
-        "metadata": fact.metadata,
+        "metadata": json.dumps(dict(fact.metadata)),
         **term_values(storable(fact.content)),
     }
 
@@ -199,7 +200,7 @@ def fact_from(row: Row, evidence: tuple[Evidence, ...]) -> Fact:
         confirmed=confirmed,
         repeated=repeated,
         version=version,
-        metadata=metadata,
+        metadata=json.loads(metadata),
         extracted_at=extracted_at,
         updated_at=updated_at,
         ended_at=ended_at,

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-from hitherto import EventKind
+import hitherto
+from hitherto import EventKind, Scope, user
 from hitherto.other_systems.session_strategies.commands import COMMANDS
 from hitherto.other_systems.session_strategies.events import EVENTS, schemas
 from hitherto.other_systems.session_strategies.loop import LONGEST
@@ -26,6 +28,7 @@ from tests.providers.models.endpoint import Answer, Body, Endpoint, refused, sai
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+AGENT = json.loads((EXAMPLES / "agent.json").read_text())["agent_id"]
 WORDS = "agent", str(EXAMPLES / "agent.json"), "--stdio", "--tools", str(EXAMPLES / "agent_tools.py")
 
 
@@ -117,6 +120,17 @@ def test_a_session(endpoint: Endpoint, database: str) -> None:
     assert events[-1] == {"event": "run_replayed", "run": first, "id": None}
     events = answered(endpoint, {"command": "history", "session_id": "x", "run": first["id"]}, database=database)
     assert events[0]["type"] == "NotFound"
+
+
+async def test_an_imported_session_has_its_dates(endpoint: Endpoint, database: str) -> None:
+    async with hitherto.open(database, worker=False) as memory:
+        chat = memory.conversation("s", scope=Scope(tenant="local", user="me", agent=AGENT))
+        await chat.append(user("Hello.", at=datetime(2025, 5, 1, tzinfo=UTC)))
+    sessions, history = answered(
+        endpoint, {"command": "sessions"}, {"command": "history", "session_id": "s"}, database=database
+    )
+    assert sessions["sessions"][0]["updated_at"] == "2025-05-01T00:00:00+00:00"
+    assert history["messages"][0]["created_at"] == "2025-05-01T00:00:00+00:00"
 
 
 BROKEN: dict[str, bytes] = {

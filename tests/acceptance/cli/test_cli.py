@@ -336,7 +336,7 @@ def test_a_message_over_the_budget_changes_nothing(database: str, tmp_path: Path
 
 
 async def test_a_replay_replaces_a_replay_and_nothing_else(database: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "talk.jsonl", *chat(5))
+    path = written(tmp_path / "talk.jsonl", {"title": "Small talk"}, *chat(5))
     first, second = (bare("replay", path, "--database", database, "--json").json for _ in range(2))
     ids = [one.pop("id") for replayed in (first, second) for one in replayed["conversations"][0]["digests"]]
     assert len(set(ids)) == len(ids)
@@ -347,6 +347,7 @@ async def test_a_replay_replaces_a_replay_and_nothing_else(database: str, tmp_pa
     assert stored(database) == [("talk", 10)]
 
     async with hitherto.open(database) as memory:
+        assert [one.title for one in (await memory.conversations(SCOPE)).conversations] == ["Small talk"]
         await memory.conversation("mine", scope=SCOPE).append(user("keep this"), assistant("I will"))
     line = bare("replay", written(tmp_path / "mine.jsonl", *chat(5)), "--database", database).failed(1)
     assert "not made by a replay" in line

@@ -13,7 +13,7 @@ import pytest
 
 import hitherto
 from hitherto import Scope, assistant, user
-from tests.acceptance.cli.commands import SUPPORT, Cli, Ran, bare
+from tests.acceptance.cli.commands import SUPPORT, Cli, Ran, bare, written
 
 MINE = Scope(tenant="local", user="me", agent="cli")
 
@@ -118,3 +118,31 @@ async def test_digests_of_a_conversation(cli: Callable[..., Ran], database: str,
     found = cli("digests", "support", "--json").json["digests"]
     assert found
     assert {one["status"] for one in found} == {"completed"}
+
+
+def test_a_conversation_from_elsewhere_has_its_title_and_its_place(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    """A list has imported conversations where they were, whichever came first."""
+
+    def file(name: str, *lines: object) -> Path:
+        return written(tmp_path / f"{name}.jsonl", *lines)
+
+    def listed() -> list[tuple[str, str, str]]:
+        found = cli("conversations", "--user", "me", "--json").json["conversations"]
+        return [(one["conversation"], one["title"], one["said_at"]) for one in found if one["conversation"] != "keys"]
+
+    asked = {"role": "user", "content": "Where is it?", "at": "2025-05-01T09:00:00Z"}
+    later = file("later", {"title": "Bikes"}, asked, {**asked, "at": "2025-05-03T09:00:00Z"})
+    earlier = file("earlier", asked, {**asked, "at": "2025-05-02T09:00:00Z"})
+    for one in (later, earlier):
+        assert cli("import", one).code == 0
+    places = [
+        ("later", "Bikes", "2025-05-03T09:00:00+00:00"),
+        ("earlier", "Where is it?", "2025-05-02T09:00:00+00:00"),
+    ]
+    assert listed() == places
+    cli("import", file("later", {"title": "Boats"}, asked, {**asked, "at": "2025-05-03T09:00:00Z"}, asked))
+    assert listed()[-1][:2] == ("later", "Bikes"), "it has a title already"
+    for lines in ([{"title": "x" * 501}, asked], [{"title": 7}, asked], [asked, {"title": "Late"}]):
+        assert "line" in cli("import", file("bad", *lines)).failed(1)
+    assert "holds no messages" in cli("import", file("empty", {"title": "Nothing"})).failed(1)
+    assert "empty" not in [name for name, *_ in listed()]

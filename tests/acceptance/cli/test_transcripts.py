@@ -90,6 +90,15 @@ def test_what_editors_add_does_no_harm(written: bytes) -> None:
     assert [message.payload for message in only(parse(written, FILE)).messages] == [ASKS, SAYS]
 
 
+def test_a_file_may_begin_with_a_title() -> None:
+    read = only(parse(b"\n" + lines({"title": " Rain "}, ASKS), FILE))
+    assert (read.title, [message.payload for message in read.messages]) == ("Rain", [ASKS])
+    assert only(parse(lines({**ASKS, "title": "of the item"}), FILE)).title is None
+    for wrong in (lines({"title": 7}, ASKS), lines({"title": "x" * 501}, ASKS), lines(ASKS, {"title": "late"})):
+        with pytest.raises(InvalidTranscript, match=r"line [12]: "):
+            parse(wrong, FILE)
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
@@ -174,7 +183,7 @@ def test_locomo_in_the_order_of_its_sessions() -> None:
         {"role": "user", "content": "Hello again."},
         {"role": "assistant", "content": "Still there?"},
     ]
-    assert json.loads(read.messages[0].metadata) == {
+    assert read.messages[0].metadata == {
         "dia_id": "D1:1",
         "session": 1,
         "date": "1:56 pm on 8 May, 2023",

@@ -60,10 +60,10 @@ def says_what(learned: LearnedFacts) -> list[str]:
 
 class TestRules:
     def test_a_new_statement_is_a_fact_as_it_was_found(self) -> None:
-        found = says("Plays the cello.", 3, 5, confidence=0.7, metadata='{"category": "music"}')
+        found = says("Plays the cello.", 3, 5, confidence=0.7, metadata={"category": "music"})
         (fact,) = learn(knows("Was a nurse."), found).facts
         assert (fact.category, fact.content, fact.seqs) == ("hobby", "Plays the cello.", (3, 5))
-        assert (fact.confidence, fact.metadata, fact.supersedes) == (0.7, '{"category": "music"}', ())
+        assert (fact.confidence, fact.metadata, fact.supersedes) == (0.7, {"category": "music"}, ())
         assert fact.tokens == len("Plays the cello.")
         assert fact.fingerprint == fingerprint_of_fact("Plays the cello.")
 
@@ -249,12 +249,12 @@ class TestRules:
 
     def test_new_ones_of_other_become_values_too(self) -> None:
         found = [
-            says("Lives in Turin.", 1, category="other", metadata='{"category": "home"}'),
+            says("Lives in Turin.", 1, category="other", metadata={"category": "home"}),
             says("Lives in Genoa.", 2, category=CITY),
             says("Lives in Turin.", 5, category=CITY),
         ]
         (fact,) = learn(knows("Lives in Bari.", category=CITY), *found, single=[CITY]).facts
-        assert (fact.content, fact.category, fact.seqs, fact.metadata) == ("Lives in Turin.", CITY, (1, 5), "{}")
+        assert (fact.content, fact.category, fact.seqs, fact.metadata) == ("Lives in Turin.", CITY, (1, 5), {})
         assert fact.supersedes == (1,)
 
     def test_what_was_said_before_is_no_value_again(self) -> None:

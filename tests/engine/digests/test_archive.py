@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import replace
 from datetime import timedelta
@@ -72,7 +71,7 @@ async def documents(memory: Memory, scope: Scope = SCOPE) -> list[Document]:
 
 
 def metadata(document: Document) -> dict[str, Any]:
-    return json.loads(document.metadata)
+    return document.metadata
 
 
 def summary(document: Document) -> str:

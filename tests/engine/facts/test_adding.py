@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ class TestAdding:
         found = await one(facts, made.id)
         assert made.new
         assert (found.user, found.agent, found.subject) == (ANA.user, ANA.agent, ROSA)
-        assert (found.category, found.content, found.metadata) == ("hobby", "Played the cello.", "{}")
+        assert (found.category, found.content, found.metadata) == ("hobby", "Played the cello.", {})
         assert (found.visibility, found.state, found.version) == (Visibility.PRIVATE, FactState.CURRENT, 1)
         assert (found.confidence, found.confirmed, found.repeated, found.evidence) == (1.0, True, 0, ())
         assert await facts.sources(made.id) == []
@@ -82,7 +81,7 @@ class TestAdding:
     ) -> None:
         (number,) = await added(facts, "Was vegan.", category=given)
         found = await one(facts, number)
-        assert (found.category, json.loads(found.metadata)) == (kept, metadata)
+        assert (found.category, found.metadata) == (kept, metadata)
 
     async def test_what_is_no_category_is_refused(self, facts: Facts) -> None:
         cases: list[Any] = ["", "  ", 7, b"hobby"]
@@ -100,8 +99,8 @@ class TestAdding:
             await added(facts, "Was kind.", category="personality")
             found = await facts.list()
             assert [(one.category, one.metadata) for one in found] == [
-                ("current city", "{}"),
-                ("other", '{"category": "personality"}'),
+                ("current city", {}),
+                ("other", {"category": "personality"}),
             ]
             assert [one.id for one in await facts.list(category="current_city")] == [found[0].id]
 

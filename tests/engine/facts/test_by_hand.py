@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import AsyncIterator
@@ -49,7 +48,7 @@ class TestCategories:
                 assert (changed.category, changed.content, changed.metadata) == (
                     "current city",
                     "Lives in Genoa.",
-                    "{}",
+                    {},
                 )
                 assert (await facts.edit(number, content="Lives in Nervi.")).category == "current city"
                 assert (await facts.edit(number, category="other")).category == "other"
@@ -58,9 +57,9 @@ class TestCategories:
 
     async def test_what_was_given_goes_with_a_category_that_is_defined(self, facts: Facts) -> None:
         (number,) = await added(facts, "Was vegan.", category="diet")
-        assert json.loads((await one(facts, number)).metadata) == {"category": "diet"}
-        assert json.loads((await facts.edit(number, content="Was a vegan.")).metadata) == {"category": "diet"}
-        assert (await facts.edit(number, category="habit")).metadata == "{}"
+        assert (await one(facts, number)).metadata == {"category": "diet"}
+        assert (await facts.edit(number, content="Was a vegan.")).metadata == {"category": "diet"}
+        assert (await facts.edit(number, category="habit")).metadata == {}
 
     async def test_one_value_at_a_time_however_the_category_is_spelt(self, store: Store) -> None:
         cities: dict[str, Any] = {**CITIES, "single_fact_categories": ("Current-City",)}
@@ -80,7 +79,7 @@ class TestWhatAnotherIsTold:
         for seen in (*await theirs.list(), await one(theirs, mine.id)):
             assert (seen.content, seen.user, seen.visibility) == (CELLO.content, ANA.user, Visibility.SHARED)
             assert (seen.confidence, seen.confirmed, seen.repeated) == (None, None, None)
-            assert (seen.updated_at, seen.evidence, seen.metadata) == (seen.extracted_at, (), "{}")
+            assert (seen.updated_at, seen.evidence, seen.metadata) == (seen.extracted_at, (), {})
 
 
 class TestWords:

@@ -40,7 +40,7 @@ class TestDeleting:
         await facts.delete(found.id)
         assert await facts.list() == []
         (gone,) = await facts.list(state="deleted")
-        assert (gone.id, gone.content, gone.metadata, gone.evidence) == (found.id, "", "{}", ())
+        assert (gone.id, gone.content, gone.metadata, gone.evidence) == (found.id, "", {}, ())
         assert [event.content for event in await facts.history(found.id)] == [""] * 3
         for change in (facts.delete, facts.confirm, facts.unshare, facts.sources):
             with pytest.raises(NotFound):

@@ -90,7 +90,7 @@ class TestNobodyElses:
         assert (await one(facts, number), await facts.history(number)) == (before, history)
         if seen is not None:
             assert what_it_says(seen) == what_it_says(before)
-            assert (seen.evidence, seen.metadata) == ((), "{}")
+            assert (seen.evidence, seen.metadata) == ((), {})
             assert (seen.confidence, seen.confirmed, seen.repeated) == (None,) * 3, "how sure it is, is its owner's"
             assert seen.updated_at == seen.extracted_at, "and so is when it was said again"
 

@@ -32,7 +32,7 @@ async def test_a_streamed_answer_is_appended_with_its_question(chat: Conversatio
     assert result is not None
     assert (result.start, result.end, result.replayed) == (0, 1, False)
     (_, answer) = await chat.messages()
-    assert (answer.message.wire, json.loads(answer.message.metadata)) == (api.wire, {})
+    assert (answer.message.wire, answer.message.metadata) == (api.wire, {})
     # It can be sent back as it came.
     again = await chat.context("And tomorrow?", wire=api.wire, budget=2_000)
     assert "It is sunny." in json.dumps(again.request)
@@ -266,7 +266,7 @@ async def test_a_stream_that_breaks_leaves_the_text_that_came(chat: Conversation
             await streamed(api, turn, endpoint.root)
     assert texts(await chat.messages()) == ["What is the weather?", "It is sunny."]
     (_, answer) = await chat.messages()
-    assert json.loads(answer.message.metadata) == {
+    assert answer.message.metadata == {
         "partial": True,
         "hitherto_turn": {"key": None, "messages": 2},
     }
@@ -281,7 +281,7 @@ async def test_a_stream_that_ends_too_early_is_partial_too(chat: Conversation, a
             while not turn.done:
                 await streamed(api, turn, endpoint.root)
     (_, answer) = await chat.messages()
-    assert (answer.message.text, json.loads(answer.message.metadata)["partial"]) == ("It is su", True)
+    assert (answer.message.text, answer.message.metadata["partial"]) == ("It is su", True)
     assert len(endpoint.asked) == 1
 
 
@@ -313,7 +313,7 @@ async def test_a_partial_answer_sets_off_nothing(memory: Memory) -> None:
 async def test_what_fails_after_the_answer_does_not_make_it_partial(chat: Conversation) -> None:
     await failed(chat.turn("Is it?", key="k"), "Yes.")
     (_, answer) = await chat.messages()
-    assert json.loads(answer.message.metadata) == {}
+    assert answer.message.metadata == {}
     async with chat.turn("Is it?", key="k") as again:
         assert (again.done, again.text) == (True, "Yes.")
 
@@ -362,7 +362,7 @@ async def test_a_stream_that_broke_can_be_asked_for_again_in_the_block(chat: Con
                 await turn.add("Yes.")
         assert turn.text == "Yes."
         (*_, answer) = await chat.messages()
-        assert (answer.message.text, json.loads(answer.message.metadata)) == ("Yes.", {})
+        assert (answer.message.text, answer.message.metadata) == ("Yes.", {})
         async with chat.turn("Is it?", key=key) as again:
             assert (again.replayed, again.text) == (True, "Yes.")
 

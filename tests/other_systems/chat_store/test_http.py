@@ -151,6 +151,16 @@ async def test_messages_without_tool_chatter(service: Service) -> None:
             assert found == ["Look.", "None."]
 
 
+async def test_imported_messages_have_their_dates(service: Service) -> None:
+    async with service.client(user="ana", agent="support") as client:
+        then, last = "2025-05-01T09:00:00Z", "2025-05-02T09:00:00Z"
+        given = [{"item": {"role": "user", "content": "Hello."}, "said_at": at} for at in (then, last)]
+        (await client.post("/api/v1/conversations/chat%2F1/messages", json={"messages": given})).raise_for_status()
+        assert (await client.get(PATH)).json()["updatedAt"] == last
+        found = (await client.get(f"{PATH}/messages")).json()["messages"]
+        assert [one["createdAt"] for one in found] == [then, last]
+
+
 async def test_vision_keeps_the_images(service: Service, model: Endpoint) -> None:
     async with service.client(user="ana") as client:
         response = await ask(client, "What is this?", "/agent/vision", images=[DATA, ADDRESS])

@@ -43,7 +43,7 @@ class TestDocument:
         assert kept == KeptDocument(kept.id, new=True)
         found = await documents.document(SCOPE, kept.id)
         assert found is not None
-        assert json.loads(found.metadata) == json.loads(NOTE.metadata)
+        assert found.metadata == json.loads(NOTE.metadata)
         assert abs(found.created_at - before).total_seconds() < 60
         assert found == Document(
             id=kept.id,

@@ -60,7 +60,7 @@ def edit(
     *,
     expect: int | None = None,
     category: str = "hobby",
-    metadata: str = "{}",
+    metadata: dict[str, str] | None = None,
     single_valued: bool = False,
 ) -> FactChange:
     return FactChange(
@@ -70,7 +70,7 @@ def edit(
         fingerprint=print_of(content),
         tokens=6,
         category=category,
-        metadata=metadata,
+        metadata=metadata or {},
         single_valued=single_valued,
     )
 

@@ -131,7 +131,7 @@ class TestFact:
         before = datetime.now(UTC)
         await write(store, "c", *dialogue(3))
         digest = await fire(store, "c", 0, 5)
-        fact = new("Plays chess.", 2, 0, category="habit", metadata='{"category": "games"}')
+        fact = new("Plays chess.", 2, 0, category="habit", metadata={"category": "games"})
         async with store.write(SCOPE, "c", digest=digest) as unit:
             book = await unit.current_facts(THE_USER)
             assert book == CurrentFacts(subject=Subject(id=THE_USER, name=SCOPE.user))
@@ -157,7 +157,7 @@ class TestFact:
             confirmed=False,
             repeated=0,
             version=1,
-            metadata='{"category": "games"}',
+            metadata={"category": "games"},
             extracted_at=found.extracted_at,
             updated_at=found.updated_at,
             evidence=(Evidence("c", 0, log[0].created_at), Evidence("c", 2, log[2].created_at)),

@@ -62,12 +62,12 @@ class TestReplacedFact:
 
     async def test_a_fact_added_by_hand_is_confirmed(self, store: Store) -> None:
         await write(store, "c", *dialogue(1))
-        given = new("Fences.", 0, category="habit", confidence=0.2, metadata='{"a": 1}')
+        given = new("Fences.", 0, category="habit", confidence=0.2, metadata={"a": 1})
         added = await store.facts.add(SCOPE, MUM.id, given)
         assert added == AddedFact(added.id, new=True)
         found = await fact_of(store, added.id)
         assert (found.confirmed, found.confidence, found.evidence, found.version) == (True, 1.0, (), 1)
-        assert (found.subject, found.category, found.metadata) == (MUM.id, "habit", '{"a": 1}')
+        assert (found.subject, found.category, found.metadata) == (MUM.id, "habit", {"a": 1})
         assert (found.visibility, found.state, found.ended_at) == (PRIVATE, FactState.CURRENT, None)
         (event,) = await store.facts.history(SCOPE, added.id)
         assert (event.action, event.by, event.content, event.visibility) == (

@@ -133,12 +133,12 @@ class TestFactReview:
             assert len(after) == (nobodys <= 0)
 
     async def test_of_a_deleted_fact_nothing_is_left_but_that_it_was(self, store: Store) -> None:
-        (made,) = await learned(store, "A secret.", metadata='{"category": "secret"}')
-        await store.facts.change(SCOPE, made, edit("Another secret.", metadata='{"category": "secret"}'))
+        (made,) = await learned(store, "A secret.", metadata={"category": "secret"})
+        await store.facts.change(SCOPE, made, edit("Another secret.", metadata={"category": "secret"}))
         before = await fact_of(store, made)
         after = await store.facts.change(SCOPE, made, replace(DELETE, expect=2))
         assert after == await fact_of(store, made)
-        assert (after.state, after.version, after.content, after.metadata) == (FactState.DELETED, 3, "", "{}")
+        assert (after.state, after.version, after.content, after.metadata) == (FactState.DELETED, 3, "", {})
         assert (after.evidence, after.category, after.extracted_at) == ((), "hobby", before.extracted_at)
         assert after.ended_at == after.updated_at > before.updated_at
         assert await actions_of(store, made) == [FactAction.EXTRACTED, FactAction.EDITED, FactAction.DELETED]

@@ -44,7 +44,7 @@ async def expired(store: Store, name: str) -> tuple[Ranges, datetime | None]:
 
 
 def without_content(logged: Logged) -> Logged:
-    empty = replace(logged.message, raw="{}", text="", calls=(), answers=(), tools=(), metadata="{}")
+    empty = replace(logged.message, raw="{}", text="", calls=(), answers=(), tools=(), raw_metadata="{}")
     return replace(logged, message=empty, erased=True)
 
 
@@ -93,7 +93,7 @@ class TestErasure:
         hidden = "attack at dawn"
         batch = [
             user("first"),
-            replace(user(hidden), metadata=f'{{"note": "{hidden}"}}', expires_at=datetime.now(UTC) + PAST),
+            replace(user(hidden), raw_metadata=f'{{"note": "{hidden}"}}', expires_at=datetime.now(UTC) + PAST),
             call(hidden, tool=hidden),
             result(hidden, hidden),
             assistant("last"),

@@ -50,18 +50,18 @@ TIMES = [
 
 class TestMessage:
     async def test_raw_and_metadata_come_back_byte_for_byte(self, store: Store) -> None:
-        await write(store, "c", *(replace(user(), raw=raw, metadata=raw) for raw in RAWS.values()))
+        await write(store, "c", *(replace(user(), raw=raw, raw_metadata=raw) for raw in RAWS.values()))
         found = zip(RAWS.items(), await log_of(store, "c"), strict=True)
         for (name, raw), logged in found:
             assert logged.message.raw == raw, name
-            assert logged.message.metadata == raw, name
+            assert logged.message.raw_metadata == raw, name
 
     async def test_every_role_and_kind(self, store: Store) -> None:
         written = await write(
             store,
             "c",
             *(
-                Message(raw='{"a": 1}', wire=RESPONSES, role=role, kind=kind, text="", metadata='{"b": 2}')
+                Message(raw='{"a": 1}', wire=RESPONSES, role=role, kind=kind, text="", raw_metadata='{"b": 2}')
                 for role in Role
                 for kind in Kind
             ),

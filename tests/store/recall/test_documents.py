@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -139,7 +140,7 @@ class TestSearchDocument:
                 title=NOTE.title,
                 doc_type=NOTE.doc_type,
                 namespace=NOTE.namespace,
-                metadata=document.metadata,
+                metadata=json.dumps(document.metadata),
             )
             for at, passage in enumerate(NOTE.passages)
         ]

@@ -96,7 +96,7 @@ each_way = pytest.mark.parametrize(("way", "left"), WAYS.values(), ids=WAYS.keys
 class TestSearchFact:
     @waits
     async def test_a_fact_is_told_whole(self, store: Store, waits: bool) -> None:
-        (fact,) = await learned(store, "green tea", subject=MUM.id, metadata='{"category": "drinks"}')
+        (fact,) = await learned(store, "green tea", subject=MUM.id, metadata={"category": "drinks"})
         await store.facts.change(SCOPE, fact, CONFIRM)
         if not waits:
             await indexed(store, space=SPACE)
