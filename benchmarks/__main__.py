@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     append,
+    branches,
     calls,
     contexts,
     erasing,
@@ -41,6 +42,7 @@ from benchmarks.report import Findings, show, to_json
 
 BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "append": append.run,
+    "branches": branches.run,
     "calls": calls.run,
     "planning": planning.run,
     "length": length.run,

@@ -1,4 +1,4 @@
-"""`hitherto log`, `hitherto branches` and `hitherto digests`."""
+"""`hitherto log`, `hitherto branches`, `hitherto fork` and `hitherto digests`."""
 
 from __future__ import annotations
 
@@ -140,6 +140,27 @@ def _branches_table(found: Sequence[Branch]) -> Table:
         Column("begins", [Text(shortened(one.text)) for one in found], prose=True),
     ]
     return fitted(None, columns, styles=["" if one.shown else "dim" for one in found])
+
+
+def fork(
+    id: options.Conversation,
+    new: Annotated[str | None, typer.Argument(metavar="NEW", help="The id of the fork; without it, a new one.")] = None,
+    at: Annotated[
+        int | None, typer.Option(min=0, max=MOST, metavar="SEQ", help="The last message that both have.")
+    ] = None,
+    *,
+    target: Target,
+    as_json: options.Json = False,
+) -> None:
+    """Fork a conversation: make one that begins with its messages, and goes on by itself.
+
+    Without --at, it has all messages that are shown.
+    """
+    made, _ = with_conversation(target, id, lambda conversation: conversation.fork(at=at, id=new), read_only=False)
+    if as_json:
+        output.print_json({"conversation": made.id, "source": id})
+    else:
+        output.say(f"The fork is {made.id}")
 
 
 _COLORS = {Status.FAILED: "red", Status.PROCESSING: "yellow"}

@@ -44,8 +44,9 @@ NUMBERS = {
     ),
     *(
         f"{table}.conversation"
-        for table in ("digest", "document", "fact_evidence", "forgetting", "message", "model_call")
+        for table in ("digest", "document", "fact_evidence", "forgetting", "message", "model_call", "branch", "absence")
     ),
+    *("fork.conversation", "fork.source"),
     *("open_call.conversation", "receipt.conversation"),
 }
 """By which a store knows its rows. The other tests see that they are right in another store."""
@@ -82,6 +83,11 @@ async def test_every_column_is_exported(memory: Memory, elsewhere: Memory, store
     await called.clear()
     await called.forget((await memory.facts(SCOPE).add("Looks.")).id)
     await called.append(user("Look."), calls("a", "b"), result("a"), user("And?"), result("b"), calls("c"))
+    branched = memory.conversation("branched", scope=SCOPE)
+    await branched.append(user("Which day?"), assistant("Monday."))
+    await branched.append(assistant("Tuesday."), at=0)
+    await branched.switch(1)
+    await branched.fork(id="fork")
     await memory.wait_for_digests()
     await memory.wait_for_index()
     await rows(store.owners_url, GIVEN)

@@ -1,4 +1,4 @@
-"""`hitherto branches`: what has stood in the place of messages, and going from one to another."""
+"""`hitherto branches`, what has stood in the place of messages, and going from one to another; and `hitherto fork`."""
 
 from __future__ import annotations
 
@@ -23,3 +23,15 @@ async def test_they_are_listed_and_shown(database: str) -> None:
     assert [(one["seq"], one["shown"]) for one in switched["branches"]] == [(1, True), (2, False)]
     assert "no message" in bare("branches", "days", "--switch", "9", HITHERTO_DATABASE=database).failed(2)
     assert "one branch" in bare("branches", "plain", HITHERTO_DATABASE=database).out
+
+
+async def test_a_fork(database: str) -> None:
+    async with hitherto.open(database, worker=False) as memory:
+        await memory.conversation("days", scope=MINE).append(user("Which day?"), assistant("Monday."))
+    assert bare("fork", "days", "other", "--at", "0", HITHERTO_DATABASE=database).out == "The fork is other\n"
+    forked = bare("fork", "days", "--json", HITHERTO_DATABASE=database).json
+    assert forked["source"] == "days"
+    logs = [bare("log", one, "--json", HITHERTO_DATABASE=database).json for one in ("other", forked["conversation"])]
+    assert [len(one["messages"]) for one in logs] == [1, 2]
+    assert "already" in bare("fork", "days", "other", HITHERTO_DATABASE=database).failed(1)
+    assert "no conversation" in bare("fork", "none", HITHERTO_DATABASE=database).failed(1)
