@@ -28,6 +28,9 @@ async def test_one_line_is_different() -> None:
                     chat.append(user("Thanks."), assistant("Any time."))
                     assert chat.context("When?", budget=500).messages[0]["content"] == "Dinner?"
                     assert remote.recall("dinner", scope=SCOPE).hits
+                    fork = chat.fork(at=1, id="fork")
+                    fork.append(user("Where?"))
+                    assert [one.text for one in fork.transcript().entries] == ["Dinner?", "At eight.", "Where?"]
                     return [one.message.text for one in chat.messages()]
 
             assert await asyncio.to_thread(talk) == ["Dinner?", "At eight.", "Thanks.", "Any time."]

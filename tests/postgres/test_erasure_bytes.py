@@ -135,6 +135,33 @@ async def test_of_erased_messages(memory: Memory, database: str) -> None:
     assert "ann likes 3." in after
 
 
+async def test_of_messages_erased_in_branches_and_forks(memory: Memory, database: str) -> None:
+    """In the middle of forks of forks, on branches that are not shown, and after who said it first is deleted."""
+    await filled(memory, SCOPE)
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(assistant(f"{SECRET}, I said."), at=0)
+    answer = 10
+    middle = await chat.fork(id="middle")
+    last = await middle.fork(id="last")
+    for one in (middle, last):
+        likes = [user(f"Bob likes {number}.") for number in range(8)]
+        await one.append(user("So?"), assistant("Yes."), *likes)
+        await one.context(f"What of {SECRET}?", budget=4_000, recall=True)
+    await last.switch(1)
+    await chat.rewind(to=-1)
+    await memory.wait_for_digests()
+    await memory.wait_for_index()
+    before = await dump(database)
+    assert any(mark in before for mark in marks(SECRET)[3:]), "its words are hashed in the index"
+    await chat.delete()
+    await middle.erase([0, 1, answer])
+    await memory.wait_for_digests()
+    await memory.wait_for_erasure()
+    after = await dump(database)
+    assert [mark for mark in marks(SECRET) if mark in after] == []
+    assert "bob likes 3." in after
+
+
 async def test_what_stays_of_an_erased_message(memory: Memory, database: str) -> None:
     async def read() -> list[dict[str, Any]]:
         return await rows(database, "select * from message order by seq")

@@ -56,6 +56,11 @@ async def fill(url: str, tenant: str) -> None:
         await memory.wait_for_index()
         await chat.append(assistant(calls=[Call(id="y", name="look")]))
         await memory.keys(tenant).create("app")
+        branched = memory.conversation("branched", scope=scope)
+        await branched.append(user("Which day?"), assistant("Monday."))
+        await branched.append(assistant("Tuesday."), at=0)
+        await branched.switch(1)
+        await branched.fork()
 
 
 @pytest.fixture
