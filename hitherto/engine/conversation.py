@@ -786,18 +786,15 @@ class Conversation:
         Raises InvalidInput for a message that does not exist, was cleared or is not shown, Conflict where there is a
         conversation with that id, NotFound where this one does not exist.
         """
-        return self._named(await self._fork(at=at, id=id))
+        made = copy(self)
+        made.id = await self._fork(at=at, id=id)
+        made._handle = replace(self._handle, id=made.id)
+        return made
 
     async def _fork(self, *, at: int | None = None, id: str | None = None) -> str:
         """Make a conversation that begins as this one. Returns its id. See `fork`."""
         last = None if at is None else checked_limit(at, minimum=-1, most=2**62, name="at")
         return await fork(self._handle, last, None if id is None else checked_name(id, "conversation"))
-
-    def _named(self, id: str) -> Conversation:
-        """A conversation as this one, with another id."""
-        made = copy(self)
-        made.id, made._handle = id, replace(self._handle, id=id)
-        return made
 
     async def replace(
         self,

@@ -84,6 +84,7 @@ REQUESTS: dict[str, list[Callable[[int], Request]]] = {
     "metadata of a message, as JSON": [
         lambda size: message({"item": {"role": "user", "content": "hello"}, "metadata": {"x": "é" * (size - 9)}})
     ],
+    "id of a message": [lambda size: message({"role": "user", "content": "hello", "id": "i" * size})],
     "id of a tool call": [
         lambda size: message(call(id="i" * size)),
         lambda size: message({"type": "function_call", "call_id": "i" * size, "name": "f", "arguments": "{}"}),

@@ -296,9 +296,9 @@ class RemoteConversation(Conversation):
         response = await self._service.request("GET", path, headers=self._headers(), params=params)
         return self._service.read(response, list[Logged])
 
-    def _named(self, id: str) -> RemoteConversation:
+    async def fork(self, *, at: int | None = None, id: str | None = None) -> RemoteConversation:
         made = copy(self)
-        made.id = id
+        made.id = await self._fork(at=at, id=id)
         return made
 
     def _follow(self, other: Conversation) -> None:
