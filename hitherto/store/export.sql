@@ -82,20 +82,19 @@ left join lateral (
 ) k on true;
 
 -- name: import_fork
--- A fork, of a conversation that has the last message that is said to be in common.
+-- A fork, of a conversation that was there before and has all messages that are said to be in common.
 insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
 values (%(tenant)s, %(ref)s, (
     select o.ref from hitherto.conversation o
-    cross join lateral (
-        select 1 from hitherto.message m
-        cross join lateral (
-            select 1 from hitherto.message n
-            where n.tenant = %(tenant)s and n.conversation = o.ref and n.seq = m.seq and n.rev = m.rev
-              and n.created_at = m.created_at and n.payload::text = m.payload::text limit 1
-        ) n
-        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq = %(end)s limit 1
-    ) m
-    where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = %(agent)s and o.id = %(source)s
+    where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = %(agent)s and o.id = %(source)s and o.ref < %(ref)s
+      and not exists (
+          select 1 from hitherto.message m
+          left join lateral (
+              select true as same from hitherto.message n
+              where n.tenant = %(tenant)s and n.conversation = o.ref and n.seq = m.seq and n.rev = m.rev
+                and n.created_at = m.created_at and n.payload::text = m.payload::text limit 1
+          ) n on true
+          where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq <= %(end)s and n.same is null)
 ), %(end)s, %(rev)s);
 
 -- name: export_receipts

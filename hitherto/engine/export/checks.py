@@ -118,8 +118,9 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     head = replace(head, erased=joined(head.erased), extracted=joined(head.extracted))
     made, updated = min(record.created_at, now), min(record.updated_at, now)
     _ranges([(one, one) for turn, seq, _ in record.forgettings for one in (turn, seq)])
-    _ranges([(parent + 1, start) for start, parent in record.branches])
-    _ranges([part for first, last, gone, back in record.absences for part in ((first, last), (gone, back))])
+    _ranges([part for start, parent in record.branches for part in ((parent + 1, start), (start + 1, head.next_seq))])
+    for first, last, gone, back in record.absences:
+        _ranges([(first, last), (last + 1, head.next_seq), (gone, back)])
     if (fork := record.fork) is not None:
         _ranges([(-1, fork.end), (fork.rev, fork.rev), (fork.end + 1, head.next_seq), (fork.rev, head.rev)])
     forgettings = tuple([(turn, seq, min(at, now)) for turn, seq, at in record.forgettings])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,26 +56,6 @@ async def erase_messages(
     """Erase these messages, those with these ids, in all forks that have them, what rests on them, and facts that only
     they say, confirmed ones too (with `keep_facts`, they stay); returns how many were not erased before in this
     conversation. Raises InvalidInput, and erases nothing, for a seq or an id that is not in the log."""
-    ref, seqs, count = await _erase_here(store, scope, conversation, asked, counter, ids=ids, keep_facts=keep_facts)
-    while forks := await store.kin_with(scope, ref, seqs):  # whoever is cut off here asks again
-        for name, through in forks:
-            there = [seq for seq in seqs if seq <= through]
-            with suppress(InvalidInput):  # it was deleted meanwhile
-                await _erase_here(store, scope, name, there, counter, keep_facts=keep_facts)
-    return count
-
-
-async def _erase_here(
-    store: Store,
-    scope: Scope,
-    conversation: str,
-    asked: Collection[int],
-    counter: TokenCounter,
-    *,
-    ids: Collection[str] = (),
-    keep_facts: bool,
-) -> tuple[int, list[int], int]:
-    """Erase these messages of one conversation. Returns its number, their seqs, and how many were not erased before."""
     async with store.write(scope, conversation, ids=ids) as unit:
         nobodys = next((one for one in ids if id_hash(one) not in unit.known), None)
         if nobodys is not None:
@@ -86,11 +65,25 @@ async def _erase_here(
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
             raise InvalidInput(f"{conversation!r} has no message {unknown}: {there}; nothing was erased")
         seqs = [*asked, *unit.known.values()]
-        erased = without(ranges(seqs), unit.head.erased)
-        if erased:
-            changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
-            await unit.commit(replace(changes, forget=True, keep_facts=keep_facts))
-        return unit.head.ref, seqs, _count(erased)
+        kin = {unit.head.ref: unit.head.last_seq, **await unit.kin()}
+        count = await _erase_in(unit, seqs, counter, keep_facts=keep_facts)
+    # Whoever is cut off here asks again. What was forked before its turn came is found by the next round.
+    while left := await store.kin_with(scope, kin, seqs):
+        for ref, name, there in left:
+            async with store.write(scope, name) as unit:
+                if unit.head.ref == ref:  # else it was deleted meanwhile, and perhaps another has its name
+                    kin |= {ref: max(there)}
+                    await _erase_in(unit, there, counter, keep_facts=keep_facts)
+    return count
+
+
+async def _erase_in(unit: Unit, seqs: Collection[int], counter: TokenCounter, *, keep_facts: bool) -> int:
+    """Erase these messages of one conversation. Returns how many were not erased before."""
+    erased = without(ranges(seqs), unit.head.erased)
+    if erased:
+        changes = await _erasing(unit, erased, counter, why="messages of its range were erased")
+        await unit.commit(replace(changes, forget=True, keep_facts=keep_facts))
+    return _count(erased)
 
 
 async def undigest(store: Store, scope: Scope, conversation: str, start: int, counter: TokenCounter) -> bool:

@@ -46,13 +46,14 @@ async def erase_about(store: Store, *, tenant: str, subject: str) -> ErasureRepo
     """See `Memory.erase_subject`."""
     _, _, documents, facts = await store.kept_about(tenant=tenant, subject=subject)
     conversations = messages = 0
-    for scope, conversation, ref in await store.conversations_about(tenant=tenant, subject=subject):
-        began = time.perf_counter()
-        async with store.write(scope, conversation) as unit:
-            if unit.head.ref == ref and unit.head.subject == subject:
-                conversations, messages = conversations + 1, messages + unit.head.next_seq
-                await unit.delete(facts=True)
-        await asyncio.sleep(_REST * (time.perf_counter() - began))
+    while found := await store.conversations_about(tenant=tenant, subject=subject):  # one may be forked meanwhile
+        for scope, conversation, ref in found:
+            began = time.perf_counter()
+            async with store.write(scope, conversation) as unit:
+                if unit.head.ref == ref and unit.head.subject == subject:
+                    conversations, messages = conversations + 1, messages + unit.head.next_seq
+                    await unit.delete(facts=True)
+            await asyncio.sleep(_REST * (time.perf_counter() - began))
     await store.erase_subject(tenant=tenant, subject=subject)
     return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)
 

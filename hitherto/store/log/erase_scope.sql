@@ -29,9 +29,11 @@ delete from hitherto.search_entry where tenant = %(tenant)s and scope = any(%(re
 select * from hitherto.begun_erasures();
 
 -- name: conversations_to_erase
--- Conversations that were there when an erasure began.
+-- Conversations that were there when an erasure began, and forks of them.
 select user_id, agent, id, '', null, '{}', next_seq, tokens, rev, created_at, updated_at, said_at, ref from hitherto.conversation
-where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and created_at <= %(requested_at)s
+where tenant = %(tenant)s and (%(user)s = '' or user_id = %(user)s) and (created_at <= %(requested_at)s or exists (
+    select 1 from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = ref and m.seq = 0 and m.created_at <= %(requested_at)s offset 0))
 limit %(limit)s;
 
 -- name: hold_erasure

@@ -110,39 +110,55 @@ insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
 values (%(tenant)s, %(ref)s, %(source)s, %(end)s, %(rev)s);
 
 -- name: kin_with
--- The conversations that have any of these messages of this one too, not erased yet, and up to which one they do.
-select o.id, k.through
-from (select %(ref)s::bigint as ref) c
-cross join lateral ({kin}) k
+-- The conversations that have any of these messages, each up to a bound, or their kin, with those of them that are not
+-- erased yet.
+select o.ref, o.id, s.seqs
+from (
+    select k.ref, max(least(c.through, k.through)) as through
+    from unnest(%(refs)s::bigint[], %(throughs)s::bigint[]) as c (ref, through)
+    cross join lateral (select * from ({kin}) k union all select c.ref, c.through) k
+    group by k.ref
+) k
 cross join lateral (
-    select id from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = k.ref limit 1
+    select ref, id from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = k.ref limit 1
 ) o
-where exists (
-    select 1 from unnest(%(seqs)s::bigint[]) as n (seq)
+cross join lateral (
+    select array_agg(n.seq) as seqs, k.through from unnest(%(seqs)s::bigint[]) as n (seq)
     cross join lateral (
         select 1 from hitherto.message m
         where m.tenant = %(tenant)s and m.conversation = k.ref and m.seq = n.seq and not m.erased limit 1
     ) m
-    where n.seq <= k.through)
-order by k.ref;
+    where n.seq <= k.through
+) s
+where s.seqs is not null
+order by o.ref;
+
+-- name: kin_of
+-- The conversations that have the first messages of this one too, and up to which one.
+select k.ref, k.through from (select %(ref)s::bigint as ref) c cross join lateral ({kin}) k;
 
 -- name: hand_on_entries
 -- Messages of these ranges are shown no more: what the index has of them is that of another conversation that shows them.
 with heirs as materialized (
-    select p.seq, h.ref
+    select p.seq, h.ref, e.scope, e.no
     from (select %(ref)s::bigint as ref) c
     cross join lateral (select max(through) as through from ({kin}) k having count(*) > 0) k
     cross join lateral (
         select generate_series(lower(r), least(upper(r) - 1, k.through)) as seq from unnest(%(ranges)s::int8multirange) r
     ) p
     cross join lateral ({heir}) h
+    cross join lateral (
+        select e.scope, e.no from hitherto.search_entry e
+        where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s and e.place = p.seq offset 0
+    ) e
+    where not exists (
+        select 1 from hitherto.search_entry o
+        where o.tenant = %(tenant)s and o.kind = 1 and o.origin = h.ref and o.place = p.seq offset 0)
 ), moved as (
     update hitherto.search_entry e set origin = h.ref
     from heirs h
-    where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s and e.place = h.seq
-      and not exists (
-          select 1 from hitherto.search_entry o
-          where o.tenant = %(tenant)s and o.kind = 1 and o.origin = h.ref and o.place = h.seq offset 0)
+    where e.tenant = %(tenant)s and e.scope = (select scope from heirs limit 1) and e.no = any(array(select no from heirs))
+      and e.no = h.no
     returning e.scope, e.no
 ), segments as (
     update hitherto.search_segment g set stale = true

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -100,11 +100,15 @@ class LogStore(Part):
             found = await self._all(SQL["head_at"], past, of=rows.named) if 0 <= at <= _NEVER else []
         return await heads.head_from(found[0]) if found else None
 
-    async def kin_with(self, scope: Scope, ref: int, seqs: Collection[int]) -> list[tuple[str, int]]:
-        """The conversations, by id, that have any of these messages of conversation `ref` too, as one was forked from
-        the other, not erased yet; and up to which message they have them."""
-        values = {"tenant": scope.tenant, "ref": ref, "seqs": rows.integers(list(seqs))}
-        return [(name, through) for name, through in await self._all(SQL["kin_with"], values)]
+    async def kin_with(
+        self, scope: Scope, kin: Mapping[int, int], seqs: Collection[int]
+    ) -> list[tuple[int, str, list[int]]]:
+        """Of conversations that have messages in common up to a seq, by their numbers, and of those that have any of
+        these too, as one was forked from the other: the number, the id, and which of `seqs` are not erased yet there;
+        none without any."""
+        refs, throughs = rows.integers(list(kin)), rows.integers(list(kin.values()))
+        values = {"tenant": scope.tenant, "refs": refs, "throughs": throughs, "seqs": rows.integers(list(seqs))}
+        return [(ref, name, list(there)) for ref, name, there in await self._all(SQL["kin_with"], values)]
 
     async def head_and_known(
         self,
