@@ -69,11 +69,11 @@ class UserRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRecord:
-    """A conversation has the messages up to `end` in common with `source` (None: with none that is there), as one of
-    both was forked. `rev` was its first revision."""
+    """A conversation has its first `messages` in common with `source` (None: with none that is there), as one of both
+    was forked. `rev` was its first revision."""
 
     source: str | None
-    end: int
+    messages: int
     rev: int
 
 
@@ -84,7 +84,7 @@ class ConversationRecord:
     `head` is its state; whatever in it follows from other records is left out. Ids of digests, here and in the records
     that follow, number the conversation's own digests, from 1. `title` is None unless it was set. `forgettings` are
     turns in which its agent was asked to forget something, with the message that opens each, and when. `branches` are
-    messages that do not follow the one with the seq before theirs, each with the seq of that which they follow (-1:
+    messages that do not follow the one with the seq before theirs, each with the seq behind that which they follow (0:
     none); `absences` are the first and the last of messages that were taken back at a revision and came back at
     another. `fork`: it begins as another one does."""
 

@@ -101,10 +101,14 @@ class ExportReader:
             updated_at=updated_at,
             head=head,
             forgettings=tuple([(turn, seq, at) for turn, seq, at in await self._all("export_forgettings", at)]),
-            branches=tuple([(start, parent) for start, parent in await self._all("export_branches", at)]),
+            branches=tuple([(start, behind) for start, behind in await self._all("export_branches", at)]),
             absences=tuple([(*one,) for one in await self._all("export_absences", at)]),
             fork=next(
-                (ForkRecord(source=of, end=end, rev=rev) for of, end, rev in await self._all("export_fork", at)), None
+                (
+                    ForkRecord(source=of, messages=messages, rev=rev)
+                    for of, messages, rev in await self._all("export_fork", at)
+                ),
+                None,
             ),
         )
         record = renumbered_conversation(
@@ -376,7 +380,7 @@ async def _restore(
     if forgettings:
         whose = {"user": scope.user, "agent": scope.agent}
         await connection.execute(SQL["import_forgettings"], {**at, **whose, **forgettings})
-    branches = {"starts": [one for one, _ in record.branches], "parents": [one for _, one in record.branches]}
+    branches = {"starts": [one for one, _ in record.branches], "behinds": [one for _, one in record.branches]}
     await connection.execute(SQL["import_branches"], {**at, **branches})
     absences = dict(
         zip(("starts", "ends", "froms", "untils"), map(list, zip(*record.absences, strict=True)), strict=False)

@@ -42,12 +42,12 @@ on conflict do nothing
 returning turn;
 
 -- name: export_branches
--- Which messages of a conversation follow another than the one before.
-select start_seq, parent_seq from hitherto.branch where tenant = %(tenant)s and conversation = %(ref)s order by start_seq;
+-- Which messages of a conversation follow another than the one before, and the seq behind that which each follows.
+select start_seq, parent_seq + 1 from hitherto.branch where tenant = %(tenant)s and conversation = %(ref)s order by start_seq;
 
 -- name: import_branches
 insert into hitherto.branch (tenant, conversation, start_seq, parent_seq)
-select %(tenant)s, %(ref)s, b.* from unnest(%(starts)s::bigint[], %(parents)s::bigint[]) b
+select %(tenant)s, %(ref)s, b.start_seq, b.behind - 1 from unnest(%(starts)s::bigint[], %(behinds)s::bigint[]) b (start_seq, behind)
 returning start_seq;
 
 -- name: export_absences
@@ -67,7 +67,7 @@ where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: export_fork
 -- Of the conversations before it that have its first messages too, the one that has most of them.
-select k.id, coalesce(k.through, f.end_seq), f.rev
+select k.id, coalesce(k.through, f.end_seq) + 1, f.rev
 from (select %(ref)s::bigint as ref) c
 cross join lateral (
     select * from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = c.ref limit 1
@@ -94,8 +94,8 @@ values (%(tenant)s, %(ref)s, (
               where n.tenant = %(tenant)s and n.conversation = o.ref and n.seq = m.seq and n.rev = m.rev
                 and n.created_at = m.created_at and n.payload::text = m.payload::text limit 1
           ) n on true
-          where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq <= %(end)s and n.same is null)
-), %(end)s, %(rev)s);
+          where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq < %(messages)s and n.same is null)
+), %(messages)s - 1, %(rev)s);
 
 -- name: export_receipts
 -- A page of the receipts of a conversation.

@@ -118,11 +118,11 @@ def _conversation(record: ConversationRecord, now: datetime) -> Record:
     head = replace(head, erased=joined(head.erased), extracted=joined(head.extracted))
     made, updated = min(record.created_at, now), min(record.updated_at, now)
     _ranges([(one, one) for turn, seq, _ in record.forgettings for one in (turn, seq)])
-    _ranges([part for start, parent in record.branches for part in ((parent + 1, start), (start + 1, head.next_seq))])
+    _ranges([part for start, behind in record.branches for part in ((behind, start), (start + 1, head.next_seq))])
     for first, last, gone, back in record.absences:
         _ranges([(first, last), (last + 1, head.next_seq), (gone, back)])
     if (fork := record.fork) is not None:
-        _ranges([(-1, fork.end), (fork.rev, fork.rev), (fork.end + 1, head.next_seq), (fork.rev, head.rev)])
+        _ranges([(fork.messages, head.next_seq), (fork.rev, head.rev)])
     forgettings = tuple([(turn, seq, min(at, now)) for turn, seq, at in record.forgettings])
     metadata = plain_metadata(record.metadata)
     return replace(record, head=head, metadata=metadata, created_at=made, updated_at=updated, forgettings=forgettings)

@@ -87,7 +87,7 @@ async def fork(handle: Handle, at: int | None, id: str | None) -> str:
             rev=head.rev + 1,
             messages_rev=head.rev + 1,
             erased=before(head.erased, last + 1),
-            extracted=((0, last),) if last >= 0 else (),
+            extracted=before(head.extracted, last + 1),
             failures=0,
             resume_at=None,
             facts_due_at=None,

@@ -106,7 +106,6 @@ async def learn(
             await connection.execute(SQL["supersede_facts"], values)
     if changes.retract:
         back = {**at, **_bounds(changes.retract)}
-        await connection.execute(SQL["hand_on_evidence"], back)
         await connection.execute(SQL["withdraw_facts"], back)
         await connection.execute(SQL["restore_replaced"], back)
     if changes.restored:

@@ -28,7 +28,7 @@ async def fork(connection: AsyncConnection[Any], at: dict[str, Any], name: str, 
     }
     head = replace(after, frontiers=frontiers)
     async with connection.pipeline():
-        for table in ("messages", "branches", "open_calls", "forgettings"):
+        for table in ("messages", "branches", "open_calls", "forgettings", "evidence"):
             await connection.execute(SQL[f"copy_{table}"], values)
         await connection.execute(
             SQL["copy_digests"], {**values, "digests": list(copies), "copies": list(copies.values())}

@@ -1,5 +1,5 @@
--- Forks: conversations that begin with the messages of another one, of which each has a copy. What is made of a message
--- (an entry of the index, the evidence of a fact) is there once, of one conversation that shows it.
+-- Forks: conversations that begin with the messages of another one, of which each has a copy. The entry of a message in
+-- the index is there once, of one conversation that shows it.
 
 -- part: kin
 -- The conversations that have the first messages of the conversation `c` too, and up to which one: those that it was
@@ -105,6 +105,12 @@ select tenant, %(ref)s, turn, seq, at, user_id, agent from hitherto.forgetting
 where tenant = %(tenant)s and conversation = %(source)s and seq < %(stop)s
 returning seq;
 
+-- name: copy_evidence
+insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted, mention)
+select e.tenant, e.fact, %(ref)s, e.seq, e.said_at, e.retracted, e.mention from hitherto.fact_evidence e
+where e.tenant = %(tenant)s and e.conversation = %(source)s and e.seq < %(stop)s
+returning fact;
+
 -- name: insert_fork
 insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
 values (%(tenant)s, %(ref)s, %(source)s, %(end)s, %(rev)s);
@@ -167,27 +173,6 @@ with heirs as materialized (
 )
 update hitherto.search_scope s set stale = true
 where s.tenant = %(tenant)s and s.ref = (select scope from moved limit 1) and s.packed > (select min(no) from moved);
-
--- name: hand_on_evidence
--- Of facts that these messages say, another conversation that shows them is the evidence.
-with heirs as materialized (
-    select e.fact, e.seq, h.ref
-    from (select %(ref)s::bigint as ref) c
-    cross join unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
-    cross join lateral (
-        select fact, seq from hitherto.fact_evidence e
-        where e.tenant = %(tenant)s and e.conversation = c.ref and e.seq between r.first and r.last and not e.retracted
-        offset 0
-    ) e
-    cross join lateral (select e.seq) p
-    cross join lateral ({heir}) h
-)
-update hitherto.fact_evidence e set conversation = h.ref
-from heirs h
-where e.tenant = %(tenant)s and e.conversation = %(ref)s and e.fact = h.fact and e.seq = h.seq
-  and not exists (
-      select 1 from hitherto.fact_evidence o
-      where o.tenant = %(tenant)s and o.fact = h.fact and o.conversation = h.ref and o.seq = h.seq offset 0);
 
 -- name: hand_on_forks
 -- A conversation is to be deleted: what it was forked from and its forks are forks of the one among these that has most

@@ -84,10 +84,10 @@ async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last
 
 
 async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Delete all entries and archived documents of a conversation, but for what forks still show: that is handed on to
-    them, with the evidence of facts."""
-    everything = {**at, "ranges": multirange([(0, last)] if last >= 0 else []), "firsts": [0], "lasts": [last]}
-    for name in ("hand_on_entries", "hand_on_evidence", "hand_on_forks"):
+    """Delete all entries and archived documents of a conversation, but for entries of what forks still show: they are
+    handed on to these. Facts are left alone."""
+    everything = {**at, "ranges": multirange([(0, last)] if last >= 0 else [])}
+    for name in ("hand_on_entries", "hand_on_forks"):
         await connection.execute(SQL[name], everything)
     await connection.execute(SQL["unindex_digests"], at)
     await _gone(connection, at, [(0, last)])

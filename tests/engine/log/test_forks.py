@@ -4,9 +4,11 @@ there once in digests, facts and the search index."""
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import count
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import hitherto
 from hitherto import Conversation, Memory, assistant, policies, user
 from hitherto.core.digests.prompts import DigestTask, FactsOnlyTask
 from hitherto.errors import Conflict, HithertoError, InvalidInput, NotFound
@@ -146,19 +149,83 @@ async def test_messages_in_common_have_their_ids(memory: Memory) -> None:
     assert [one.seq for one in await chat.messages() if one.erased] == [1], "the others are of the fork alone"
 
 
-async def test_a_fact_that_a_fork_still_says_stays(store: Store) -> None:
+async def test_they_are_exported_and_imported(memory: Memory, database: str) -> None:
+    """Also where the first message was edited, and where the source is gone."""
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Which day?"), assistant("Monday."))
+    await chat.append(user("Which month?"), assistant("May."), at=-1)
+    for at, name in ((-1, "empty"), (2, "f"), (3, "g")):
+        await chat.fork(at=at, id=name)
+    await chat.delete()
+    file = BytesIO()
+    await memory.export_to(file, tenant=SCOPE.tenant)
+    async with hitherto.open(database, worker=False) as other:
+        for conversations in (3, 0):
+            file.seek(0)
+            done = await other.import_from(file)
+            assert (done.conversations, done.refused) == (conversations, ())
+        f, g = (other.conversation(name, scope=SCOPE) for name in ("f", "g"))
+        assert [(one.seq, one.shown) for one in await g.branches()] == [(0, False), (2, True)]
+        await f.erase(2)
+        assert [one.seq for one in await g.messages() if one.erased] == [2]
+
+
+LINK = re.compile(rb'"fork":\{"source":"c","messages":\d+')
+
+
+@pytest.mark.parametrize("link", [b"f", b"c"], ids=["itself", "one that differs"])
+async def test_an_import_makes_forks_of_nothing_else(memory: Memory, chat: Conversation, link: bytes) -> None:
+    """A file may say what it likes: what is erased in a fork is no other conversation's message."""
+    await chat.fork(at=1, id="f")
+    file = BytesIO()
+    await memory.export_to(file, tenant=SCOPE.tenant)
+    text, found = LINK.subn(b'"fork":{"source":"%s","messages":2' % link, file.getvalue())
+    assert found == 1
+    for one in ("c", "f"):
+        await memory.conversation(one, scope=SCOPE).delete()
+    await chat.append(user("Something else."), user("And more."))
+    await memory.import_from(BytesIO(text))
+    await memory.conversation("f", scope=SCOPE).erase(0)
+    assert not [one for one in await chat.messages() if one.erased]
+
+
+async def test_a_fact_stays_as_long_as_one_shows_what_says_it(store: Store) -> None:
     async with open_on(store, model=Scripted(then=hears)) as memory:
         facts = memory.facts(SCOPE)
+
+        async def current() -> int:
+            return len(await facts.list())
+
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user("I play the cello."), assistant("How nice!"))
         await chat.finish()
         await memory.wait_for_digests()
         fork = await chat.fork(id="f")
         await chat.rewind(to=-1)
-        (fact,) = await facts.list()
-        assert [one for one, _ in await facts.sources(fact.id)] == ["f"]
+        assert await current() == 1
         await fork.rewind(to=-1)
-        assert await facts.list() == []
+        assert await current() == 0
+        await chat.switch(0)
+        assert await current() == 1
+        await fork.switch(0)
+        await chat.delete()
+        assert await current() == 1
+        again = await fork.fork()
+        await fork.delete()
+        await again.erase(0)
+        assert await current() == 0
+        assert "cello" not in str([await facts.list(state="withdrawn"), await facts.list(state="superseded")])
+
+
+async def test_facts_that_were_not_read_yet_are_read_in_a_fork(store: Store) -> None:
+    async with open_on(store, model=Scripted(then=hears)) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I play the cello."), assistant("How nice!"))
+        fork = await chat.fork()
+        await chat.delete()
+        await fork.finish()
+        await memory.wait_for_digests()
+        assert [one.content for one in await memory.facts(SCOPE).list()] == ["I play the cello."]
 
 
 async def test_a_fork_takes_what_it_has_in_common_for_its_own(memory: Memory, chat: Conversation) -> None:
