@@ -156,8 +156,8 @@ def check_unchanged(head: Head, since: int | None, conversation: str) -> None:
     """Raises ConcurrentWrite where messages came, went, were hidden or erased after the revision `since`."""
     if since is not None and not head.messages_rev <= since <= head.rev:
         raise ConcurrentWrite(
-            f"expect={since}, but the messages of {conversation!r} changed since, at revision {head.messages_rev}: "
-            "read them and decide again",
+            f"the messages of {conversation!r} changed since revision {since}, at revision {head.messages_rev}: read "
+            "them and decide again",
             actual=head.rev,
         )
 

@@ -51,8 +51,8 @@ where m.tenant = %(tenant)s and m.conversation = c.ref and m.sum_turns > c.view_
 order by m.sum_turns limit 1
 
 -- part: live_digests
--- Digests that views use now, each with its conversation: the standing summary, and every chunk; none that came with a fork.
-select d.id, d.conversation, d.action, d.start_seq, d.end_seq, d.text, d.indexed, d.created_at,
+-- Digests that views use now, each with its conversation: the standing summary, and every chunk.
+select d.id, d.conversation, d.stage, d.action, d.start_seq, d.end_seq, d.text, d.indexed, d.fired_rev, d.created_at,
        c.id as conversation_id, c.user_id, c.agent, c.subject, c.title as conversation_title, c.private, c.next_expiry
 from hitherto.digest d
 cross join lateral (
@@ -61,9 +61,6 @@ cross join lateral (
 where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and d.visible_rev is not null
   and d.hidden_rev is null and d.end_seq >= c.view_start
   and (d.action = 'chunk' or d.id = (select s.id from ({standing_summary}) s))
-  and not exists (
-      select 1 from hitherto.fork f
-      where f.tenant = %(tenant)s and f.conversation = d.conversation and f.rev > d.fired_rev and f.source is not null offset 0)
 
 -- part: shown_digests
 -- Those of them that may be shown.

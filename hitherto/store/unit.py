@@ -291,10 +291,16 @@ class Unit:
             async with self._connection.pipeline():
                 given = {**values, "rev": self.head.rev + 1, "retracted": retracted}
                 await self._connection.execute(SQL["restore_messages"], given)
-                found = await self._connection.execute(SQL["restored_tools"], values)
+                found = await self._connection.execute(SQL["tools_in"], values)
             tools = await rows.fetched(rows.as_messages(found))
         await self._hold(None, None, self._calls, SQL["lock"])
         return tools
+
+    async def tools(self, ranges: Ranges) -> list[Logged]:
+        """The calls, results and reasoning items of these messages that are not erased."""
+        values = {**self._at, "firsts": [one for one, _ in ranges], "lasts": [one for _, one in ranges]}
+        with ours():
+            return await rows.fetched(rows.as_messages(await self._connection.execute(SQL["tools_in"], values)))
 
     async def answer(self, calls: Collection[str]) -> None:
         """Open calls that have their results again."""

@@ -104,7 +104,7 @@ SEARCH_FILL = f"""
 """
 
 ASKED = {**SCOPE, "all_agents": False, "named": None, "until": None}
-WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3, 4]}
+WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3, 4], "ids": []}
 SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
 FOUND = {
     **ASKED, "scopes": [1] * 100, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 60)],

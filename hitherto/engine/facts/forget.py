@@ -68,7 +68,7 @@ async def forget(handle: Handle, recaller: Recaller | None, fact: int, *, mentio
     found = [await services.store.facts.fact(scope, one) for one in numbers]
     facts = [one for one in found if one is not None]
     messages = await _erase_said(handle, facts, begins)
-    named = await _mentions(handle, recaller, facts, private=private)
+    named = await _mentions(handle, recaller, facts, begins, private=private)
     # Before the facts go: whoever is cut off here asks again.
     await services.store.facts.note_mentions(scope, number, [(hit.conversation or "", hit.start or 0) for hit in named])
     deleted = 0
@@ -116,13 +116,18 @@ async def _rest_of_turn(handle: Handle, conversation: str, seq: int, asked: Sequ
     return found
 
 
-async def _mentions(handle: Handle, recaller: Recaller | None, facts: Sequence[Fact], *, private: bool) -> list[Hit]:
-    """The messages with half of the words of a fact that tell something, those with the most words first. A private
-    conversation names its own."""
+async def _mentions(
+    handle: Handle, recaller: Recaller | None, facts: Sequence[Fact], begins: int, *, private: bool
+) -> list[Hit]:
+    """The messages with half of the words of a fact that tell something, those with the most words first; of its own
+    conversation those before `begins`. A private one names its own."""
     if recaller is None:
         return []
     criteria = SearchFilter(
-        scope=handle.scope, kinds=frozenset({EntryKind.MESSAGE}), conversation=handle.id if private else None
+        scope=handle.scope,
+        kinds=frozenset({EntryKind.MESSAGE}),
+        conversation=handle.id if private else None,
+        hidden={handle.id: begins},
     )
     today, found = datetime.now(UTC).date(), dict[tuple[str, int], tuple[int, float, Hit]]()
     for fact in facts:

@@ -9,9 +9,8 @@ from hitherto.core.changes import Changes
 from hitherto.core.digests.digest import Status
 from hitherto.core.log.branch import Branch
 from hitherto.core.log.head import Head
-from hitherto.core.log.message import Kind
 from hitherto.core.log.probe import Mark, SeqAt
-from hitherto.core.log.ranges import before, joined
+from hitherto.core.log.ranges import before, joined, without
 from hitherto.core.log.tail import ending, open_after
 from hitherto.engine.digests.frontiers_from_rows import frontiers
 from hitherto.engine.handle import Handle, check_end, check_unchanged
@@ -81,7 +80,8 @@ async def fork(handle: Handle, at: int | None, id: str | None) -> str:
         if last < head.last_seq:
             tail = await unit.tail(_TAIL, stop=last + 1)
             after = ending(replace(await unit.ending_at(last), ref=head.ref, next_seq=last + 1), tail)
-            after = replace(after, open_calls=open_after([one for one in tail if one.message.kind is not Kind.TEXT]))
+            live = without(((head.view_start, last),), head.retracted) if last >= head.view_start else ()
+            after = replace(after, open_calls=open_after(await unit.tools(live)))
         after = replace(
             after,
             rev=head.rev + 1,

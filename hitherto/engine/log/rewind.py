@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from hitherto.core.policy.view import layout_of
 from hitherto.engine.context.view import ViewBuilder
 from hitherto.engine.digests.frontiers_from_rows import frontiers, sums_through
 from hitherto.engine.handle import Handle, check_end, check_unchanged
-from hitherto.errors import ConcurrentWrite, InvalidInput
+from hitherto.errors import ConcurrentWrite, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from hitherto.store.unit import Unit
@@ -115,10 +116,11 @@ class Rewinder:
             restored = False
             tail = () if clear is None else await self._tail(head)
             if clear is not None and clear.visible_rev is not None:
-                shown = await ViewBuilder(self.handle).items(
-                    wire=wire, policy=policy, model=model, limit=None, at=clear.visible_rev - 1
-                )
-                restored = _same(shown, raw)
+                with suppress(NotFound):  # a fork has no revisions of before
+                    shown = await ViewBuilder(self.handle).items(
+                        wire=wire, policy=policy, model=model, limit=None, at=clear.visible_rev - 1
+                    )
+                    restored = _same(shown, raw)
             async with store.write(self.handle.scope, self.handle.id) as unit:
                 if unit.head.rev != head.rev:
                     continue

@@ -156,7 +156,7 @@ with gone as (
 update hitherto.conversation set switched_rev = %(rev)s, retracted = %(retracted)s
 where tenant = %(tenant)s and ref = %(ref)s;
 
--- name: restored_tools
+-- name: tools_in
 -- The calls, results and reasoning items of these ranges, in their order.
 select {message_columns}
 from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)

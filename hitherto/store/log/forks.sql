@@ -39,6 +39,20 @@ cross join lateral (
 where k.through >= p.seq
 order by k.ref limit 1
 
+-- part: is_copy
+-- Whether the digest `d` came with a fork, and what it is a copy of is still shown.
+exists (
+    select 1 from hitherto.fork f
+    cross join lateral (
+        select view_start from hitherto.conversation h where h.tenant = %(tenant)s and h.ref = f.source limit 1
+    ) h
+    cross join lateral (
+        select 1 from hitherto.digest o
+        where o.tenant = %(tenant)s and o.conversation = f.source and o.stage = d.stage and o.start_seq = d.start_seq
+          and o.end_seq = d.end_seq and o.status = 'completed' and o.hidden_rev is null and o.end_seq >= h.view_start limit 1
+    ) o
+    where f.tenant = %(tenant)s and f.conversation = d.conversation and f.rev > d.fired_rev offset 0)
+
 -- name: fork_conversation
 -- Insert a conversation that is as described as another one; nothing if there is one of that name.
 insert into hitherto.conversation (tenant, user_id, agent, id, title, metadata, ttl, indexed_seq, rev, next_seq)

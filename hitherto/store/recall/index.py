@@ -101,7 +101,7 @@ class SearchIndex(Part):
         return SearchData(
             blocks=tuple(search.of_kin(block, kin) for block in blocks),
             waiting=tuple(
-                search.waiting_of_kin(
+                search.without_kin(
                     (
                         search.message_from(row[1:], row[0]) if row[0] is not None else search.source_from(row[1:])
                         for row in reversed(waiting)

@@ -151,16 +151,11 @@ def of_kin(block: IndexBlock, kin: Mapping[int, Kin]) -> IndexBlock:
     return replace(block, origins=origins) if kin else block
 
 
-def waiting_of_kin(sources: Iterable[Source], kin: Mapping[int, Kin]) -> Iterator[Source]:
-    """The sources without an entry likewise; without the digests of kin that rest on such messages alone, for the
-    conversation has its own of these."""
+def without_kin(sources: Iterable[Source], kin: Mapping[int, Kin]) -> Iterator[Source]:
+    """The sources without those messages of kin, and digests that rest on them alone: the conversation has its own."""
     for source in sources:
-        one = kin.get(source.origin)
+        one = kin.get(source.origin) if source.kind in (EntryKind.MESSAGE, EntryKind.DIGEST) else None
         if one is None or source.end is None or source.end > one.through:
-            yield source
-        elif source.kind is EntryKind.MESSAGE:
-            yield replace(source, origin=one.own, conversation=one.name)
-        elif source.kind is not EntryKind.DIGEST:
             yield source
 
 

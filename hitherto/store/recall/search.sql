@@ -147,7 +147,8 @@ where d.tenant = %(tenant)s and hitherto.within(d.user_id, d.agent, %(user)s, %(
 select exists ({expiring_conversations});
 
 -- name: search_waiting
--- The newest sources without an entry, of all scopes that are searched. Digests are found by what waits in the tenant,
+-- The newest sources without an entry, of all scopes that are searched. A message of several forks is that of the first, or of
+-- the one that is named. Digests are found by what waits in the tenant,
 -- so that the conversations of the scope need not be gone through; where very many wait, as after an upgrade, not all
 -- of them are found. Of a large message, the item is not read for its author.
 select * from (
@@ -155,6 +156,9 @@ select * from (
             coalesce(m.said_at, m.created_at) as said_at, m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject, c.title, null as doc_type,
             null as namespace, null as metadata, c.private
      from hitherto.conversation c
+     cross join lateral (
+         select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({kin}) k
+     ) o
      cross join lateral (
          select * from hitherto.message m
          where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= greatest(c.indexed_seq, c.view_start)
@@ -166,8 +170,16 @@ select * from (
        and (m.expires_at is null or m.expires_at > statement_timestamp()) and m.text ~ '\S'
        and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting}
        and not exists (
-           select 1 from hitherto.fork f
-           where f.tenant = %(tenant)s and f.conversation = c.ref and f.end_seq >= m.seq and f.source is not null offset 0)
+           select 1 from unnest(o.refs, o.throughs) as k (ref, through)
+           where k.through >= m.seq and (exists (
+               select 1 from hitherto.search_entry e
+               where e.tenant = %(tenant)s and e.kind = 1 and e.origin = k.ref and e.place = m.seq offset 0)
+             or k.ref < c.ref and c.id <> all(%(ids)s::text[]) and exists (
+               select 1 from hitherto.message x
+               where x.tenant = %(tenant)s and x.conversation = k.ref and x.seq = m.seq and x.retracted_rev is null and not x.erased
+                 and x.seq >= (
+                     select view_start from hitherto.conversation h
+                     where h.tenant = %(tenant)s and h.ref = k.ref limit 1) offset 0)))
        and not exists (
            select 1 from hitherto.search_entry e
            where e.tenant = %(tenant)s and e.kind = 1 and e.origin = c.ref and e.place = m.seq offset 0))
@@ -186,7 +198,7 @@ select * from (
      ) w
      cross join lateral (select * from ({shown_digests}) d where d.id = w.id limit 1) d
      where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
-       and d.text ~ '\S' and {until})
+       and d.text ~ '\S' and {until} and (d.conversation_id = any(%(ids)s::text[]) or not {is_copy}))
     union all
     (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, ({offset_of_document}),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text, d.private
@@ -273,7 +285,7 @@ cross join lateral (
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), d.conversation_title,
             null, null, null, d.private, null
      from ({shown_digests}) d
-     where e.kind = 2 and d.id = e.place and {until} and not exists (
+     where e.kind = 2 and d.id = e.place and {until} and (d.conversation = any(%(owns)s::bigint[]) or not {is_copy}) and not exists (
          select 1 from unnest(%(kin)s::bigint[], %(throughs)s::bigint[]) as n (ref, through)
          where n.ref = d.conversation and n.through >= d.end_seq) limit 1)
     union all

@@ -17,15 +17,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import hitherto
-from hitherto import Conversation, Memory, assistant, policies, user
+from hitherto import Conversation, Memory, Policy, assistant, policies, user
 from hitherto.core.digests.prompts import DigestTask, FactsOnlyTask
-from hitherto.errors import Conflict, HithertoError, InvalidInput, NotFound
+from hitherto.errors import Conflict, InvalidBatch, InvalidInput, NotFound
 from hitherto.providers.scripted import Scripted
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import says_each
 from tests.acceptance.test_facts_by_default import hears
 from tests.conftest import SCOPE
 from tests.databases import OpenStore
+from tests.engine.log.test_open_calls import calls, result
 from tests.engine.turn.asking import shown
 from tests.lengths import examples, lasting
 from tests.memories import open_on
@@ -244,28 +245,83 @@ async def test_a_fork_takes_what_it_has_in_common_for_its_own(memory: Memory, ch
         assert "May." not in {hit.text for hit in own}, "it is not shown there"
 
 
-async def test_what_waits_for_the_index_is_found_once(memory: Memory, chat: Conversation) -> None:
-    await chat.fork(id="f")
-    found = await memory.recall("Which month?", scope=SCOPE)
-    assert [hit.conversation for hit in found.hits if hit.text == "Which month?"] == ["c"]
+async def test_what_waits_for_the_index_is_found_where_it_is_shown(memory: Memory, chat: Conversation) -> None:
+    fork = await chat.fork(id="f")
+
+    async def found(conversation: str | None = None) -> list[str | None]:
+        hits = (await memory.recall("Which month?", scope=SCOPE, conversation=conversation)).hits
+        return [hit.conversation for hit in hits if hit.text == "Which month?"]
+
+    assert (await found(), await found("f"), await found("c")) == (["c"], ["f"], ["c"])
+    await chat.rewind(to=1)
+    assert (await found(), await found("f"), await found("c")) == (["f"], ["f"], [])
+    await chat.switch(2)
+    await fork.clear()
+    assert (await found(), await found("f"), await found("c")) == (["c"], [], ["c"])
 
 
-async def test_a_digest_is_found_once(store: Store) -> None:
-    policy = policies.rolling(threshold=4, keep_last=2)
+@pytest.mark.parametrize("policy", [policies.rolling(threshold=4, keep_last=2), policies.chunks(threshold=4, batch=2)])
+async def test_a_digest_is_found_once(store: Store, policy: Policy) -> None:
     async with open_on(store, model=Scripted(then=says_each), policy=policy) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(*(user(f"The {number}th heron.") for number in range(6)))
         await memory.wait_for_digests()
-        (summary,) = await chat.digests()
+        digests = await chat.digests()
+        shown = str((await chat.context(user("What of <1>?"), recall=True)).request).count("<1>")
         fork = await chat.fork(id="f")
-        for indexed in (False, True):
-            if indexed:
-                await memory.wait_for_index()
-            for named, expected in ((None, ["c"]), ("f", [])):
-                found = await memory.recall(summary.text, scope=SCOPE, conversation=named, kinds=["digest"])
-                assert [hit.conversation for hit in found.hits] == expected, "a fork shows its own copy"
+
+        async def found(named: str | None) -> set[tuple[str | None, int | None]]:
+            hits = (await memory.recall(digests[0].text, scope=SCOPE, conversation=named, kinds=["digest"])).hits
+            assert len(hits) == len({(hit.start, hit.end) for hit in hits}), "each is found once"
+            return {(hit.conversation, hit.start) for hit in hits}
+
+        for _ in ("waiting", "indexed"):
+            for named, conversation in ((None, "c"), ("c", "c"), ("f", "f")):
+                assert (conversation, digests[0].start) in await found(named)
             context = await fork.context(user("What of <1>?"), recall=True)
-            assert str(context.request).count("<1>") == 2, "in the question and in the summary"
+            assert str(context.request).count("<1>") == shown
+            await memory.wait_for_index()
+        await chat.delete()
+        assert await found(None) == await found("f") != set()
+
+
+async def test_calls_wait_for_their_results_in_a_fork(memory: Memory) -> None:
+    """Also where many messages come after the call, and where it was answered behind the last one."""
+    chat = memory.conversation("c", scope=SCOPE, policy="none")
+    await chat.append(user("Look."), calls("a", "b"), *(user(str(number)) for number in range(300)))
+    early, whole = await chat.fork(at=200), await chat.fork()
+    await chat.append(result("a"))
+    late = await chat.fork(at=300)
+    for fork in (early, whole, late):
+        await fork.append(result("a"), result("b"))
+        with pytest.raises(InvalidBatch):
+            await fork.append(result("b"))
+
+
+async def test_what_was_to_be_forgotten_stays_hidden(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    fact = await memory.facts(SCOPE).add("Has a pelican.")
+    await chat.append(user("Forget my pelican."))
+    await chat.forget(fact.id)
+    await chat.append(assistant("The pelican is forgotten."))
+    await chat.fork(id="f")
+    await memory.wait_for_index()
+    await chat.delete()
+    assert (await memory.recall("pelican", scope=SCOPE)).hits == ()
+
+
+async def test_items_in_the_place_of_a_beginning_that_was_cleared(chat: Conversation) -> None:
+    await chat.clear()
+    fork = await chat.fork()
+    await fork.replace([{"role": "user", "content": "Instead."}])
+    assert await fork.items(wire="openai.responses") == [{"role": "user", "content": "Instead."}]
+
+
+async def test_a_user_who_forks_while_he_is_erased(store: Store, memory: Memory, chat: Conversation) -> None:
+    """A fork is as old as what it says."""
+    begun = await store.begin_erasure(tenant=SCOPE.tenant, user=SCOPE.user)
+    await chat.fork()
+    assert len(await store.conversations_of(begun, limit=9)) == 2
 
 
 @dataclass(eq=False)
@@ -374,7 +430,7 @@ async def test_forks_while_it_goes_on(store: Store) -> None:
         await chat.append(user("0"))
         appending = asyncio.gather(*(chat.append(user(str(number)), assistant("ok")) for number in range(1, 9)))
         forks = await asyncio.gather(*(same.fork() for _ in range(8)))
-        with pytest.raises(HithertoError):
+        with pytest.raises(Conflict):
             await asyncio.gather(*(same.fork(id="one") for _ in range(2)))
         await appending
         log = [one.message.text for one in await chat.messages()]
