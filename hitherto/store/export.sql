@@ -73,7 +73,7 @@ cross join lateral (
     select * from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = c.ref limit 1
 ) f
 left join lateral (
-    select o.id, k.through from ({kin}) k
+    select o.id, k.through from ({relatives}) k
     cross join lateral (
         select id from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = k.ref limit 1
     ) o

@@ -191,11 +191,11 @@ class Unit:
             following = await (await self._connection.execute(SQL["next_expiry"], values)).fetchone()
         return ranges(row[0] for row in due), None if following is None else following[0]
 
-    async def kin(self) -> dict[int, int]:
+    async def relatives(self) -> dict[int, int]:
         """The conversations, by their numbers, that have the first messages of this one too, as one was forked from the
         other, and up to which one. Nobody forks this one until the unit ends."""
         with ours():
-            return dict(await (await self._connection.execute(SQL["kin_of"], self._at)).fetchall())
+            return dict(await (await self._connection.execute(SQL["relatives_of"], self._at)).fetchall())
 
     async def digests(self) -> list[Digest]:
         """All digests of the conversation, in order of their ids."""

@@ -185,11 +185,11 @@ CASES = {
     ),
     "tool_ids": Case("tool_ids", {**REF, "start": LENGTH - 40}, 20),
     "tail": Case("tail", {**REF, "view_start": 0, "stop": LENGTH, "n": 20}, 20),
-    "kin_with": Case("kin_with", {"tenant": "acme", "refs": [1], "throughs": [9], "seqs": [7]}, 1),
-    "kin_with of a fork": Case(
-        "kin_with", {"tenant": "of forks", "refs": [FORKS + 7], "throughs": [9], "seqs": [3]}, 0
+    "relatives_with": Case("relatives_with", {"tenant": "acme", "refs": [1], "throughs": [9], "seqs": [7]}, 1),
+    "relatives_with of a fork": Case(
+        "relatives_with", {"tenant": "of forks", "refs": [FORKS + 7], "throughs": [9], "seqs": [3]}, 0
     ),
-    "kin_of a fork": Case("kin_of", {"tenant": "of forks", "ref": FORKS + 7}, 1),
+    "relatives_of a fork": Case("relatives_of", {"tenant": "of forks", "ref": FORKS + 7}, 1),
     "messages that fit a budget": Case("messages", {**READ, "tokens": 10 * (LENGTH - 20)}, 21),
     "messages that fit a budget, from the middle": Case(
         "messages", {**READ, "tokens": 10 * LENGTH // 2 + 600, "limit": 20}, 20

@@ -108,7 +108,8 @@ WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3, 4], "ids": [
 SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
 FOUND = {
     **ASKED, "scopes": [1] * 100, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 60)],
-    "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3, 4], "kin": [], "throughs": [], "owns": [], "names": [],
+    "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3, 4],
+    "relatives": [], "throughs": [], "owns": [], "names": [],
 }  # fmt: skip
 DUE = {"after_tenant": "", "user": "", "agent": "", "space": 1, "limit": 20}
 TAKEN = {"tenant": "acme", "ref": 1, "size": SEGMENT}
@@ -143,7 +144,7 @@ CASES = {
     "index_backlog": bound("index_backlog", {"name": "words", "dimensions": 256, "tenant": None}, 1, 10),
     # At worst the conversation's entries are gone through, but no vector beside those that go.
     "unindex_messages": bound("unindex_messages", {**TAKEN, "ranges": "{[7,7],[9,9],[20,24]}"}, 1, LENGTH),
-    "hand_on_entries": bound("hand_on_entries", {**TAKEN, "ranges": "{[7,7],[9,9],[20,24]}"}, 0, 5),
+    "move_entries": bound("move_entries", {**TAKEN, "ranges": "{[7,7],[9,9],[20,24]}"}, 0, 5),
     "unindex_digests": bound("unindex_digests", TAKEN, 1, LENGTH + 3 * OTHERS),
     "remove_documents": bound("remove_documents", {**TAKEN, "digests": [], "ranges": "{[7,7]}"}, 1, 5),
     "discard_document": bound("discard_document", {**ASKED, "id": 7, "size": SEGMENT}, 1, 15),

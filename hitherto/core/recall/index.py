@@ -87,7 +87,7 @@ class IndexBlock:
     coded: NDArray[np.bool_] | None = None
 
 
-class Kin(NamedTuple):
+class Relative(NamedTuple):
     """A conversation that has messages together with the one that searches, whose number and name are `own` and `name`:
     those up to `through`. They are searched as its own."""
 
@@ -101,9 +101,8 @@ class SearchData:
     """The data of a search's first stage: everything within `SearchFilter.scope`, but otherwise not yet filtered.
     `waiting` are the newest sources without an entry, filtered by kind. `space` is the space of the codes, None where
     nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are the
-    numbers of the conversations that `SearchFilter` names, as far as they exist, and `kin` those that have messages of
-    them too; `about` those of the conversations
-    about its subject, ascending, None where it names none. `unseen` has, by kind and origin, the place from which on
+    numbers of the conversations that `SearchFilter` names, as far as they exist, and `relatives` those that have
+    messages of them too; `about` those of the conversations about its subject, ascending, None where it names none. `unseen` has, by kind and origin, the place from which on
     nothing is searched: what is private or came later than `SearchFilter.until`. `due`: messages of the tenant wait to
     be erased, and what rests on them is left out."""
 
@@ -113,7 +112,7 @@ class SearchData:
     entries: int = 0
     embedded: int = 0
     refs: Mapping[str, int] = field(default_factory=dict[str, int])
-    kin: Mapping[int, Kin] = field(default_factory=dict[int, Kin])
+    relatives: Mapping[int, Relative] = field(default_factory=dict[int, Relative])
     about: tuple[int, ...] | None = None
     unseen: Mapping[EntryKind, Mapping[int, int]] = field(default_factory=dict[EntryKind, Mapping[int, int]])
     due: bool = False

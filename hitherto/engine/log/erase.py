@@ -65,14 +65,14 @@ async def erase_messages(
             there = f"its log has 0 to {unit.head.last_seq}" if unit.head.next_seq else "its log is empty"
             raise InvalidInput(f"{conversation!r} has no message {unknown}: {there}; nothing was erased")
         seqs = [*asked, *unit.known.values()]
-        kin = {unit.head.ref: unit.head.last_seq, **await unit.kin()}
+        relatives = {unit.head.ref: unit.head.last_seq, **await unit.relatives()}
         count = await _erase_in(unit, seqs, counter, keep_facts=keep_facts)
     # Whoever is cut off here asks again. What was forked before its turn came is found by the next round.
-    while left := await store.kin_with(scope, kin, seqs):
+    while left := await store.relatives_with(scope, relatives, seqs):
         for ref, name, there in left:
             async with store.write(scope, name) as unit:
                 if unit.head.ref == ref:  # else it was deleted meanwhile, and perhaps another has its name
-                    kin |= {ref: max(there)}
+                    relatives |= {ref: max(there)}
                     await _erase_in(unit, there, counter, keep_facts=keep_facts)
     return count
 

@@ -352,7 +352,7 @@ class Recaller:
         known = set[Key]() if last is None else set(last.search.keys)
         rest = [key for key in begun.keys if key not in known]
         found = self._services.store.index.candidates(
-            criteria, rest, space=loaded.space, around=rank.AROUND, kin=loaded.search_data.kin
+            criteria, rest, space=loaded.space, around=rank.AROUND, relatives=loaded.search_data.relatives
         )
         found = await uninterrupted(found)
         if last is None:

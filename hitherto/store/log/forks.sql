@@ -1,33 +1,33 @@
 -- Forks: conversations that begin with the messages of another one, of which each has a copy. The entry of a message in
 -- the index is there once, of one conversation that shows it.
 
--- part: kin
+-- part: relatives
 -- The conversations that have the first messages of the conversation `c` too, and up to which one: those that it was
 -- forked from, and the forks of all of these.
-with recursive up (ref, through, came) as (
+with recursive sources (ref, through, came_from) as (
     select c.ref, 9223372036854775807, null::bigint
     union all
     select f.source, least(u.through, f.end_seq), f.conversation
-    from up u
+    from sources u
     cross join lateral (
         select * from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = u.ref limit 1
     ) f
     where f.source is not null
-), kin (ref, through, came) as (
-    select ref, through, came from up
+), relatives (ref, through, came_from) as (
+    select ref, through, came_from from sources
     union all
     select f.conversation, least(k.through, f.end_seq), null
-    from kin k
+    from relatives k
     cross join lateral (
         select * from hitherto.fork f where f.tenant = %(tenant)s and f.source = k.ref offset 0
     ) f
-    where f.conversation is distinct from k.came
+    where f.conversation is distinct from k.came_from
 )
-select ref, through from kin where ref <> c.ref
+select ref, through from relatives where ref <> c.ref
 
--- part: heir
+-- part: shown_elsewhere
 -- Another conversation that shows message `p.seq` of the conversation `c`.
-select k.ref from ({kin}) k
+select k.ref from ({relatives}) k
 cross join lateral (
     select view_start from hitherto.conversation h where h.tenant = %(tenant)s and h.ref = k.ref limit 1
 ) h
@@ -129,14 +129,14 @@ returning fact;
 insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
 values (%(tenant)s, %(ref)s, %(source)s, %(end)s, %(rev)s);
 
--- name: kin_with
--- The conversations that have any of these messages, each up to a bound, or their kin, with those of them that are not
+-- name: relatives_with
+-- The conversations that have any of these messages, each up to a bound, or their relatives, with those of them that are not
 -- erased yet.
 select o.ref, o.id, s.seqs
 from (
     select k.ref, max(least(c.through, k.through)) as through
     from unnest(%(refs)s::bigint[], %(throughs)s::bigint[]) as c (ref, through)
-    cross join lateral (select * from ({kin}) k union all select c.ref, c.through) k
+    cross join lateral (select * from ({relatives}) k union all select c.ref, c.through) k
     group by k.ref
 ) k
 cross join lateral (
@@ -153,20 +153,20 @@ cross join lateral (
 where s.seqs is not null
 order by o.ref;
 
--- name: kin_of
+-- name: relatives_of
 -- The conversations that have the first messages of this one too, and up to which one.
-select k.ref, k.through from (select %(ref)s::bigint as ref) c cross join lateral ({kin}) k;
+select k.ref, k.through from (select %(ref)s::bigint as ref) c cross join lateral ({relatives}) k;
 
--- name: hand_on_entries
+-- name: move_entries
 -- Messages of these ranges are shown no more: what the index has of them is that of another conversation that shows them.
-with heirs as materialized (
+with moves as materialized (
     select p.seq, h.ref, e.scope, e.no
     from (select %(ref)s::bigint as ref) c
-    cross join lateral (select max(through) as through from ({kin}) k having count(*) > 0) k
+    cross join lateral (select max(through) as through from ({relatives}) k having count(*) > 0) k
     cross join lateral (
         select generate_series(lower(r), least(upper(r) - 1, k.through)) as seq from unnest(%(ranges)s::int8multirange) r
     ) p
-    cross join lateral ({heir}) h
+    cross join lateral ({shown_elsewhere}) h
     cross join lateral (
         select e.scope, e.no from hitherto.search_entry e
         where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s and e.place = p.seq offset 0
@@ -176,8 +176,8 @@ with heirs as materialized (
         where o.tenant = %(tenant)s and o.kind = 1 and o.origin = h.ref and o.place = p.seq offset 0)
 ), moved as (
     update hitherto.search_entry e set origin = h.ref
-    from heirs h
-    where e.tenant = %(tenant)s and e.scope = (select scope from heirs limit 1) and e.no = any(array(select no from heirs))
+    from moves h
+    where e.tenant = %(tenant)s and e.scope = (select scope from moves limit 1) and e.no = any(array(select no from moves))
       and e.no = h.no
     returning e.scope, e.no
 ), segments as (
@@ -188,12 +188,12 @@ with heirs as materialized (
 update hitherto.search_scope s set stale = true
 where s.tenant = %(tenant)s and s.ref = (select scope from moved limit 1) and s.packed > (select min(no) from moved);
 
--- name: hand_on_forks
+-- name: move_forks
 -- A conversation is to be deleted: what it was forked from and its forks are forks of the one among these that has most
 -- of its messages.
 with source as materialized (
     select f.source as ref, f.end_seq from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = %(ref)s
-), heir as materialized (
+), closest as materialized (
     select ref from (
         select f.conversation as ref, f.end_seq from hitherto.fork f where f.tenant = %(tenant)s and f.source = %(ref)s
         union all
@@ -202,8 +202,8 @@ with source as materialized (
     order by end_seq desc, ref limit 1
 ), others as (
     update hitherto.fork f set source = h.ref
-    from heir h
+    from closest h
     where f.tenant = %(tenant)s and f.source = %(ref)s and f.conversation <> h.ref
 )
 update hitherto.fork f set source = (select ref from source), end_seq = least(f.end_seq, (select end_seq from source))
-where f.tenant = %(tenant)s and f.source = %(ref)s and f.conversation = (select ref from heir);
+where f.tenant = %(tenant)s and f.source = %(ref)s and f.conversation = (select ref from closest);

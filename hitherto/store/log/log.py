@@ -100,15 +100,15 @@ class LogStore(Part):
             found = await self._all(SQL["head_at"], past, of=rows.named) if 0 <= at <= _NEVER else []
         return await heads.head_from(found[0]) if found else None
 
-    async def kin_with(
-        self, scope: Scope, kin: Mapping[int, int], seqs: Collection[int]
+    async def relatives_with(
+        self, scope: Scope, relatives: Mapping[int, int], seqs: Collection[int]
     ) -> list[tuple[int, str, list[int]]]:
         """Of conversations that have messages in common up to a seq, by their numbers, and of those that have any of
         these too, as one was forked from the other: the number, the id, and which of `seqs` are not erased yet there;
         none without any."""
-        refs, throughs = rows.integers(list(kin)), rows.integers(list(kin.values()))
+        refs, throughs = rows.integers(list(relatives)), rows.integers(list(relatives.values()))
         values = {"tenant": scope.tenant, "refs": refs, "throughs": throughs, "seqs": rows.integers(list(seqs))}
-        return [(ref, name, list(there)) for ref, name, there in await self._all(SQL["kin_with"], values)]
+        return [(ref, name, list(there)) for ref, name, there in await self._all(SQL["relatives_with"], values)]
 
     async def head_and_known(
         self,

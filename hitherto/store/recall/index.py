@@ -18,7 +18,7 @@ from hitherto.core.recall.index import (
     IndexEntry,
     IndexWork,
     Key,
-    Kin,
+    Relative,
     SearchData,
     Source,
     Unembedded,
@@ -96,17 +96,17 @@ class SearchIndex(Part):
             found = Space(name, dimensions)
             self._spaces.setdefault(found, number)
         named = beside[0] if beside else []
-        kin = {ref: Kin(own, name, through) for name, own, ref, through in named if ref is not None}
+        relatives = {ref: Relative(own, name, through) for name, own, ref, through in named if ref is not None}
         blocks = search.blocks_from(terms, segments, postings, tails, codes)
         return SearchData(
-            blocks=tuple(search.of_kin(block, kin) for block in blocks),
+            blocks=tuple(search.of_relative(block, relatives) for block in blocks),
             waiting=tuple(
-                search.without_kin(
+                search.without_relatives(
                     (
                         search.message_from(row[1:], row[0]) if row[0] is not None else search.source_from(row[1:])
                         for row in reversed(waiting)
                     ),
-                    kin,
+                    relatives,
                 )
             ),
             space=found,
@@ -115,7 +115,7 @@ class SearchIndex(Part):
                 int(np.count_nonzero(block.coded & (block.kinds > 0))) for block in blocks if block.coded is not None
             ),
             refs={name: ref for name, ref, _, _ in named},
-            kin=kin,
+            relatives=relatives,
             about=about,
             unseen=search.unseen_from(unseen),
             due=due[0][0],
@@ -128,12 +128,12 @@ class SearchIndex(Part):
         *,
         space: Space | None,
         around: int,
-        kin: Mapping[int, Kin] = {},
+        relatives: Mapping[int, Relative] = {},
     ) -> list[Candidate]:
         """The sources of the entries `keys` that still exist and pass the filter, and the messages at most `around`
         seqs from the messages among them, each once, in no order. Nothing that was erased, retracted, cleared or
         superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has.
-        Messages of `kin` are the conversation's own, if it shows them."""
+        Messages of `relatives` are the conversation's own, if it shows them."""
         values = {
             **search.filter_values(criteria),
             "scopes": [scope for scope, _ in keys],
@@ -141,10 +141,10 @@ class SearchIndex(Part):
             # None for a space that no search has found yet: to ask for its id would create it, which is a write.
             "space": None if space is None else self._spaces.get(space),
             "around": around,
-            "kin": list(kin),
-            "throughs": [one.through for one in kin.values()],
-            "owns": [one.own for one in kin.values()],
-            "names": [one.name for one in kin.values()],
+            "relatives": list(relatives),
+            "throughs": [one.through for one in relatives.values()],
+            "owns": [one.own for one in relatives.values()],
+            "names": [one.name for one in relatives.values()],
         }
         rows = await self._all(SQL["search_candidates"], values, binary=True) if keys else []
         return matching(search.candidates_from(rows), criteria, keys, around=around)
@@ -234,10 +234,10 @@ class SearchIndex(Part):
         sources: list[Source] = []
         seen: dict[tuple[str, int], tuple[int, int]] = {}
         kept = set[tuple[int, int]]()
-        for kin, start, view_start, payload, *row in messages:
+        for relatives, start, view_start, payload, *row in messages:
             seen[EntryKind.MESSAGE.value, row[1]] = (start, row[2] + 1)
             seen[VIEW, row[1]] = (view_start, 0)
-            if row[3] and not row[3].isspace() and not any((ref, row[2]) in kept for ref in kin or ()):
+            if row[3] and not row[3].isspace() and not any((ref, row[2]) in kept for ref in relatives or ()):
                 kept.add((row[1], row[2]))
                 sources.append(search.message_from(row, payload))
         for reads, *row in digests:

@@ -62,7 +62,7 @@ cross join lateral (
     order by c.ref limit 100
 ) c
 cross join lateral (
-    select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({kin}) k
+    select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({relatives}) k
 ) o
 cross join lateral (
     select * from hitherto.message m

@@ -65,12 +65,12 @@ async def hold(connection: AsyncConnection[Any], at: dict[str, Any], changes: Ch
 
 
 async def unindex(connection: AsyncConnection[Any], at: dict[str, Any], gone: Removal) -> None:
-    """Delete the entries and the archived documents of what the changes remove, and hand on to forks what they still
-    show. The caller has locked them."""
+    """Delete the entries and the archived documents of what the changes remove, but that entries of messages which forks
+    show become theirs. The caller has locked them."""
     if gone.reads:
         await connection.execute(SQL["unindex_digests"], at)
     if gone.hidden:
-        await connection.execute(SQL["hand_on_entries"], {**at, "ranges": multirange(gone.hidden)})
+        await connection.execute(SQL["move_entries"], {**at, "ranges": multirange(gone.hidden)})
     if gone.digests or gone.ranges:
         await _gone(connection, at, gone.ranges, gone.digests)
 
@@ -84,10 +84,10 @@ async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last
 
 
 async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Delete all entries and archived documents of a conversation, but for entries of what forks still show: they are
-    handed on to these. Facts are left alone."""
+    """Delete all entries and archived documents of a conversation, but that entries of messages which forks show become
+    theirs. Facts are left alone."""
     everything = {**at, "ranges": multirange([(0, last)] if last >= 0 else [])}
-    for name in ("hand_on_entries", "hand_on_forks"):
+    for name in ("move_entries", "move_forks"):
         await connection.execute(SQL[name], everything)
     await connection.execute(SQL["unindex_digests"], at)
     await _gone(connection, at, [(0, last)])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hitherto.core.log.speaker import author_in
 from hitherto.core.log.time_zone import with_offset
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
-from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Kin, Source
+from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Relative, Source
 from hitherto.core.recall.vectors import Space
 
 SEGMENT = 4_096
@@ -140,21 +140,22 @@ def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDA
     return codes, coded
 
 
-def of_kin(block: IndexBlock, kin: Mapping[int, Kin]) -> IndexBlock:
-    """The block, with what kin have together with a conversation as that one's."""
+def of_relative(block: IndexBlock, relatives: Mapping[int, Relative]) -> IndexBlock:
+    """The block, with messages that relatives have together with a conversation as that one's."""
     origins = block.origins
-    for ref, one in kin.items():
+    for ref, one in relatives.items():
         if origins is not None and block.places is not None:
             there = (origins == ref) & (block.places <= one.through)
             there &= block.kinds % FURTHER == CODES[EntryKind.MESSAGE]
             origins = np.where(there, one.own, origins)
-    return replace(block, origins=origins) if kin else block
+    return replace(block, origins=origins) if relatives else block
 
 
-def without_kin(sources: Iterable[Source], kin: Mapping[int, Kin]) -> Iterator[Source]:
-    """The sources without those messages of kin, and digests that rest on them alone: the conversation has its own."""
+def without_relatives(sources: Iterable[Source], relatives: Mapping[int, Relative]) -> Iterator[Source]:
+    """The sources without messages that relatives have together with a conversation, and digests that rest on them
+    alone: it has its own."""
     for source in sources:
-        one = kin.get(source.origin) if source.kind in (EntryKind.MESSAGE, EntryKind.DIGEST) else None
+        one = relatives.get(source.origin) if source.kind in (EntryKind.MESSAGE, EntryKind.DIGEST) else None
         if one is None or source.end is None or source.end > one.through:
             yield source
 

@@ -94,7 +94,7 @@ cross join lateral (
     where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, false) and c.agent = %(agent)s
       and c.id = i.id limit 1
 ) c
-cross join lateral (select null::bigint as ref, null::bigint as through union all select * from ({kin}) k) k;
+cross join lateral (select null::bigint as ref, null::bigint as through union all select * from ({relatives}) k) k;
 
 -- name: search_about
 -- The numbers of the conversations about a subject. In two parts, as the index on the subject leaves out conversations
@@ -157,7 +157,7 @@ select * from (
             null as namespace, null as metadata, c.private
      from hitherto.conversation c
      cross join lateral (
-         select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({kin}) k
+         select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({relatives}) k
      ) o
      cross join lateral (
          select * from hitherto.message m
@@ -217,11 +217,11 @@ select * from (
 order by said_at desc, place desc
 limit %(limit)s;
 
--- part: of_kin
+-- part: of_relative
 -- Where the conversation of the message `m` has it together with the one that searches: that conversation.
 select n.own, n.name, (
     select view_start from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = n.own limit 1) as view_start
-from unnest(%(kin)s::bigint[], %(throughs)s::bigint[], %(owns)s::bigint[], %(names)s::text[]) as n (ref, through, own, name)
+from unnest(%(relatives)s::bigint[], %(throughs)s::bigint[], %(owns)s::bigint[], %(names)s::text[]) as n (ref, through, own, name)
 where n.ref = m.conversation and n.through >= m.seq limit 1
 
 -- name: search_candidates
@@ -272,7 +272,7 @@ cross join lateral (
          select id, agent, subject, title, private, view_start from hitherto.conversation c
          where c.tenant = %(tenant)s and c.ref = m.conversation limit 1
      ) c
-     left join lateral ({of_kin}) n on true
+     left join lateral ({of_relative}) n on true
      where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
        and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
        and (m.expires_at is null or m.expires_at > statement_timestamp())
@@ -286,7 +286,7 @@ cross join lateral (
             null, null, null, d.private, null
      from ({shown_digests}) d
      where e.kind = 2 and d.id = e.place and {until} and (d.conversation = any(%(owns)s::bigint[]) or not {is_copy}) and not exists (
-         select 1 from unnest(%(kin)s::bigint[], %(throughs)s::bigint[]) as n (ref, through)
+         select 1 from unnest(%(relatives)s::bigint[], %(throughs)s::bigint[]) as n (ref, through)
          where n.ref = d.conversation and n.through >= d.end_seq) limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(p.text, %(text)s), d.title, d.doc_type,
