@@ -467,3 +467,12 @@ async def test_in_the_agents_sdk(memory: Memory) -> None:
     fact = await memory.facts(SCOPE).add(FACT)
     told = json.loads(await ran(sdk_tools(memory, SCOPE, "c"), calls("forget", "call_1", fact=fact.id)))
     assert told["forgotten"] == "1 fact and 0 messages"
+
+
+async def test_a_fork_that_forgets_does_not_name_its_own_wish(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    fact = await memory.facts(SCOPE).add(FACT)
+    await chat.append(user(WISH))
+    await memory.wait_for_index()
+    fork = await chat.fork()
+    assert (await fork.forget(fact.id)).mentions == ()

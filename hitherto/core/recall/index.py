@@ -102,9 +102,9 @@ class SearchData:
     `waiting` are the newest sources without an entry, filtered by kind. `space` is the space of the codes, None where
     nothing is embedded in any that was asked for; `embedded` of `entries` entries have a vector in it. `refs` are the
     numbers of the conversations that `SearchFilter` names, as far as they exist, and `relatives` those that have
-    messages of them too; `about` those of the conversations about its subject, ascending, None where it names none. `unseen` has, by kind and origin, the place from which on
-    nothing is searched: what is private or came later than `SearchFilter.until`. `due`: messages of the tenant wait to
-    be erased, and what rests on them is left out."""
+    messages of them too; `about` those of the conversations about its subject, ascending, None where it names none.
+    `unseen` has, by kind and origin, the place from which on nothing is searched: what is private or came later than
+    `SearchFilter.until`. `due`: messages of the tenant wait to be erased, and what rests on them is left out."""
 
     blocks: tuple[IndexBlock, ...] = ()
     waiting: tuple[Source, ...] = ()
