@@ -146,7 +146,7 @@ def fork(
     id: options.Conversation,
     new: Annotated[str | None, typer.Argument(metavar="NEW", help="The id of the fork; without it, a new one.")] = None,
     at: Annotated[
-        int | None, typer.Option(min=0, max=MOST, metavar="SEQ", help="The last message that both have.")
+        int | None, typer.Option(min=-1, max=MOST, metavar="SEQ", help="The last message that both have; -1: none.")
     ] = None,
     *,
     target: Target,

@@ -25,7 +25,7 @@ from hitherto.core.log.append import checked_ids, checked_ttl, id_is_known
 from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import ConversationInfo, MessageRange
 from hitherto.core.log.frontier import DigestAction
-from hitherto.core.log.head import Head, LatestDigest, empty
+from hitherto.core.log.head import Head, LatestDigest, check_retractable, empty
 from hitherto.core.log.message import (
     CHAT,
     RESPONSES,
@@ -265,8 +265,11 @@ class Conversation:
     async def _check_turn(self, at: int | None, expect: int | None, *, question: Sequence[Message]) -> None:
         """Raises ConcurrentWrite where the messages changed since `expect`, Conflict for a question whose id is there
         already, and InvalidInput where nothing is there to be answered by a turn that asks nothing."""
-        if expect is not None:
-            check_unchanged(await self.head() or empty(datetime.now(UTC)), expect, self.id)
+        if expect is not None or at is not None:
+            head = await self.head() or empty(datetime.now(UTC))
+            check_unchanged(head, expect, self.id)
+            if at is not None and at < head.last_seq:
+                check_retractable(head)
         for one in question:
             if one.id is not None and (known := await self.get(one.id)) is not None:
                 raise id_is_known(one.id, known.seq, self.id)
@@ -776,12 +779,12 @@ class Conversation:
 
     async def fork(self, *, at: int | None = None, id: str | None = None) -> Conversation:
         """A new conversation that begins with the messages of this one, up to message `at` (None: all that are shown),
-        and goes on by itself; this one stays as it is. It has this one's settings, title and metadata. `id` is its id;
-        the default is a new one.
+        and goes on by itself; this one stays as it is. It has this one's settings, title and metadata. `id` is its id,
+        by default a new one; a fork of this one with that id to which nothing was added yet is given back as it is.
 
-        What the messages have in common stays so: their digests are not made again, facts are not read from them and a
-        search does not find them a second time, and `erase` erases them in all forks. Where this conversation is
-        deleted, or takes messages back, its forks show them still. Revisions count on from this one's.
+        Digests that were made and facts that were read are not made and read again in the fork, a search finds what
+        both have once, and `erase` erases it in all forks. Where this conversation is deleted, or takes messages back,
+        its forks show them still. Revisions count on from this one's.
 
         Raises InvalidInput for a message that does not exist, was cleared or is not shown, Conflict where there is a
         conversation with that id, NotFound where this one does not exist.

@@ -182,7 +182,7 @@ OPERATIONS = (
         pop            POST    /conversations/{conversation}/pop
         rewind         POST    /conversations/{conversation}/rewind
         switch         POST    /conversations/{conversation}/switch
-        _fork          POST    /conversations/{conversation}/forks
+        _fork          POST    /conversations/{conversation}/forks     repeatable
         replace        PUT     /conversations/{conversation}/items
         clear          POST    /conversations/{conversation}/clear
         erase          POST    /conversations/{conversation}/erase     repeatable

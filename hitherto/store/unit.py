@@ -15,7 +15,7 @@ from hitherto.core.facts.fact import NewFact
 from hitherto.core.facts.queries import AddedFact, CurrentFacts
 from hitherto.core.log.append import key_hash
 from hitherto.core.log.conversations import Receipt
-from hitherto.core.log.head import REPLACED, HeadWithCalls
+from hitherto.core.log.head import REPLACED, HeadWithCalls, check_retractable
 from hitherto.core.log.message import Logged
 from hitherto.core.log.probe import (
     AnyProbe,
@@ -72,7 +72,7 @@ class Unit:
         self.known: dict[str, int] = {}
         self._digest_end: tuple[int, Mark] | None = None
         """The last seq of the digest that is held, and the answer to `SeqAt` there."""
-        self._done = False
+        self._done = self._switching = False
 
     async def begin(self, key: str | None, digest: int | None, calls: Collection[str], ids: Collection[str]) -> None:
         """Lock the conversation, and the digest if there is one, and read its head and the key's receipt: one round
@@ -260,9 +260,11 @@ class Unit:
         self._done = True
         return added
 
-    async def apply(self, changes: Changes) -> None:
+    async def apply(self, changes: Changes, *, switching: bool = False) -> None:
         """Write changes that `commit` makes durable together with its own; `head` is then as they leave it. Raises
-        what `commit` does."""
+        what `commit` does. `switching`: other messages come back, so that these may be taken back however often that
+        was done."""
+        self._switching = switching
         with ours():
             async with self._connection.pipeline():
                 await self._write(changes)
@@ -307,6 +309,12 @@ class Unit:
         with ours():
             hashes = [heads.call_hash(call) for call in calls]
             await self._connection.execute(SQL["close_calls"], {**self._at, "hashes": hashes})
+
+    async def forked_before(self, name: str) -> int | None:
+        """The last message that this conversation has in common with its fork of this name, to which nothing was added
+        yet; None where there is none."""
+        found = await self._one(SQL["forked_before"], {**self._names, "source": self.head.ref, "fork": name})
+        return None if found is None else int(found[0])
 
     async def fork(self, name: str, after: HeadWithCalls) -> bool:
         """Make a conversation of this name, as described as this one, with the messages below `after.next_seq` in the
@@ -451,6 +459,8 @@ class Unit:
         """Write what is retracted, superseded and rewritten."""
         connection, at, rev = self._connection, self._at, changes.head.rev
         if changes.retract:
+            if not self._switching:
+                check_retractable(self.head)
             retracted = heads.retracted_and(self._row, changes.retract, rev)
             values = {**at, "ranges": rows.multirange(changes.retract), "rev": rev}
             await connection.execute(SQL["retract_messages"], values)

@@ -657,8 +657,9 @@ class SyncConversation(SyncPart[Conversation]):
 
     def fork(self, *, at: int | None = None, id: str | None = None) -> SyncConversation:
         """A new conversation that begins with the messages of this one, up to message `at` (None: all that are shown),
-        and goes on by itself; this one stays as it is. It has this one's settings, title and metadata. `id` is its id;
-        the default is a new one. See `Conversation.fork`."""
+        and goes on by itself; this one stays as it is. It has this one's settings, title and metadata. `id` is its id,
+        by default a new one; a fork of this one with that id to which nothing was added yet is given back as it is. See
+        `Conversation.fork`."""
         made = self._run(lambda conversation: conversation.fork(at=at, id=id))
         return SyncConversation(self._background, lambda memory: memory.conversation(made.id, scope=made.scope), made)
 

@@ -552,6 +552,7 @@ def as_shown(head: Head) -> Head:
     """What a head says of the log that is shown, however it came about."""
     asks = {
         "messages_rev": 0,
+        "retractions": 0,
         "running": (),
         "facts_due_at": None,
         "facts_resume_at": None,

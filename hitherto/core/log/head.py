@@ -11,9 +11,13 @@ from hitherto.core.cross_session import CrossSession
 from hitherto.core.log.frontier import DigestAction, Frontier
 from hitherto.core.log.message import Sums
 from hitherto.core.scope import THE_USER
+from hitherto.errors import InvalidInput
 
 PATIENCE = 3
 """The number of turns for which a tool call without a result holds back digests, the turn of the call included."""
+
+MOST_RETRACTIONS = 2_000
+"""The most ranges of messages that can be retracted in a conversation. Those of one revision that touch are one."""
 
 _RANGE = 50
 """What each of many ranges counts for."""
@@ -85,7 +89,8 @@ class Head:
     reasoning items with which the log ends, or `next_seq`. `frontiers` are by the stage's fingerprint. `awaited` are
     the turns, of the newest `PATIENCE`, with calls whose result is still waited for, and their numbers: (turn, number
     of calls). `late` are results that came in a later turn than their calls: (turn of the call, seq of the result).
-    `erased` and `retracted` are inclusive ranges of messages that have expired and of messages that were retracted.
+    `erased` and `retracted` are inclusive ranges of messages that have expired and of messages that were retracted, of
+    those of one revision `retractions`.
 
     `policy` is the JSON text of the conversation's own policy, `agent_policy` that of its agent's; `cross_session` and
     `agent_cross_session` likewise. `failures` counts the digests that failed since the last that succeeded, readings
@@ -141,6 +146,7 @@ class Head:
     ttl: timedelta | None = None
     time_zone: str | None = None
     messages_rev: int = 0
+    retractions: int = 0
 
     @property
     def resting(self) -> bool:
@@ -165,6 +171,15 @@ class Head:
         """The frontier that reaches furthest among the stages with this action."""
         found = [one for one in self.frontiers.values() if one.action is action]
         return max(found, key=lambda one: one.end) if found else None
+
+
+def check_retractable(head: Head) -> None:
+    """Raises InvalidInput where messages were taken back too often to be again."""
+    if head.retractions >= MOST_RETRACTIONS:
+        raise InvalidInput(
+            f"messages of this conversation were taken back or replaced {MOST_RETRACTIONS:,} times, and cannot be "
+            "again; nothing was taken back. Go on in a new conversation, or `clear` this one to hide what it shows"
+        )
 
 
 H = TypeVar("H", bound=Head)

@@ -45,7 +45,7 @@ async def switch(handle: Handle, seq: int, *, expect: int | None) -> int:
         back = joined((*way, *unit.taken_back_with(seq)))
         taken, changes = await retraction(unit, fork + 1)
         if taken:
-            await unit.apply(changes)
+            await unit.apply(changes, switching=True)
         head, made = unit.head, await unit.restore(back)
         tail = await unit.tail(_TAIL)
         rows = [row for row in await unit.digests() if row.visible(head.rev) and row.status is Status.COMPLETED]
@@ -67,6 +67,9 @@ async def fork(handle: Handle, at: int | None, id: str | None) -> str:
             raise NotFound(
                 f"there is no conversation {handle.id!r} in scope {handle.scope}, so there is nothing to fork"
             )
+        end = None if id is None else await unit.forked_before(name)
+        if end is not None and at in (None, end):
+            return name
         if at is not None:
             check_end(head, at, "at", handle.id)
         found = await unit.probe(SeqAt(head.last_seq if at is None else at))

@@ -12,6 +12,7 @@ from copy import copy
 from datetime import datetime
 from typing import Any, BinaryIO, NoReturn, Self, TypeVar, cast
 from urllib.parse import quote
+from uuid import uuid4
 
 from hitherto import wire
 from hitherto.blocks import series
@@ -298,7 +299,7 @@ class RemoteConversation(Conversation):
 
     async def fork(self, *, at: int | None = None, id: str | None = None) -> RemoteConversation:
         made = copy(self)
-        made.id = await self._fork(at=at, id=id)
+        made.id = await self._fork(at=at, id=uuid4().hex if id is None else id)
         return made
 
     def _follow(self, other: Conversation) -> None:

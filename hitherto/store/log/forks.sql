@@ -61,6 +61,17 @@ from hitherto.conversation where tenant = %(tenant)s and ref = %(source)s
 on conflict (tenant, user_id, agent, id) do nothing
 returning ref;
 
+-- name: forked_before
+-- A fork of a conversation, of that name, to which nothing was added; the last message that both have.
+select f.end_seq from (
+    select ref, next_seq from hitherto.conversation c
+    where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(fork)s limit 1
+) c
+cross join lateral (
+    select end_seq from hitherto.fork f
+    where f.tenant = %(tenant)s and f.conversation = c.ref and f.source = %(source)s and f.end_seq = c.next_seq - 1 limit 1
+) f;
+
 -- name: digests_to_copy
 -- The digests in use that rest on messages below `stop` alone, and an id for a copy of each.
 select id, nextval('hitherto.digest_id_seq') from (

@@ -27,12 +27,8 @@ from hitherto.core.log.head import (
 )
 from hitherto.core.log.message import Role, Sums
 from hitherto.core.log.ranges import Ranges, before, clipped, joined, without
-from hitherto.errors import InvalidInput
 from hitherto.frozen import build
 from hitherto.store.rows import integers, with_offset
-
-MOST_RETRACTED = 2_000
-"""The most ranges of messages that can be retracted in a conversation. Those of one revision that touch are one."""
 
 
 async def head_from(row: Any) -> Head:
@@ -88,6 +84,7 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         awaited=tuple([(turn, number) for turn, number in awaited]),
         late=tuple([(turn, seq) for turn, seq in late]),
         erased=before(tuple([(first, last) for first, last in erased]), row.next_seq),
+        retractions=len(retracted),
         retracted=before(joined([(first, last) for first, last, at in retracted if at <= row.rev]), row.next_seq),
         # without those that end before the view
         frontiers={stage: _frontier(one) for stage, one in frontiers.items() if one[2] >= row.view_start},
@@ -137,17 +134,11 @@ def _running(found: dict[str, Any]) -> RunningDigest:
 
 def retracted_and(row: Any, retract: Ranges, rev: int) -> str:
     """The new value of the column `retracted`, after these were retracted at `rev`: JSON, [first, last, rev] each,
-    ascending. Raises InvalidInput for more than MOST_RETRACTED."""
+    ascending."""
     earlier: list[tuple[int, int, int]] = [(first, last, at) for first, last, at in json.loads(row.retracted)]
     gone = joined((first, last) for first, last, _ in earlier)
     now = ((first, last, rev) for first, last in without(retract, gone))
-    after = sorted([*earlier, *now])
-    if len(after) > MOST_RETRACTED:
-        raise InvalidInput(
-            f"messages of this conversation were taken back {MOST_RETRACTED:,} times, and cannot be again; nothing "
-            "was taken back. Go on in another conversation, or `clear` this one to hide what it shows"
-        )
-    return json.dumps(after)
+    return json.dumps(sorted([*earlier, *now]))
 
 
 def retracted_with(row: Any, seq: int) -> Ranges:

@@ -33,5 +33,5 @@ async def test_a_fork(database: str) -> None:
     assert forked["source"] == "days"
     logs = [bare("log", one, "--json", HITHERTO_DATABASE=database).json for one in ("other", forked["conversation"])]
     assert [len(one["messages"]) for one in logs] == [1, 2]
-    assert "already" in bare("fork", "days", "other", HITHERTO_DATABASE=database).failed(1)
+    assert "already" in bare("fork", "days", "days", HITHERTO_DATABASE=database).failed(1)
     assert "no conversation" in bare("fork", "none", HITHERTO_DATABASE=database).failed(1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hitherto
 from hitherto import Conversation, Head, Memory, assistant, user
-from hitherto.core.log.head import empty
+from hitherto.core.log.head import MOST_RETRACTIONS, empty
 from hitherto.core.log.ranges import ranges
 from hitherto.core.policy.parts import Drop, LastTurns
 from hitherto.core.policy.policy import Policy, Stage
@@ -20,7 +20,6 @@ from hitherto.core.policy.trigger import AnyOf, Turns
 from hitherto.engine.digests.fire import MOST_STAGES
 from hitherto.engine.facts.learn import MOST_EXTRACTED, FoundFacts, noted
 from hitherto.errors import InvalidInput
-from hitherto.store.log.heads import MOST_RETRACTED
 from tests.conftest import SCOPE
 from tests.postgres.asking import rows
 
@@ -63,13 +62,21 @@ async def test_so_many_stages_are_kept_in_mind(memory: Memory, caplog: pytest.Lo
 async def test_messages_are_taken_back_so_often(memory: Memory, database: str) -> None:
     chat = memory.conversation("c", scope=SCOPE)
     await chat.append(*(user("And now?") for _ in range(4)))
-    before = [[at, at, 1] for at in range(100, 99 + MOST_RETRACTED)]
-    await rows(database, f"update conversation set retracted = '{before}'")
+    await chat.append(user("And then?"), at=2)
+    before = [[at, at, 1] for at in range(100, 98 + MOST_RETRACTIONS)]
+    await rows(database, f"update conversation set retracted = (retracted::jsonb || '{before}')::json")
+    await chat.append(user("Well?"))
     assert await chat.pop() is not None
-    with pytest.raises(InvalidInput, match="Go on in another conversation"):
+    with pytest.raises(InvalidInput, match="Go on in a new conversation"):
         await chat.pop()
     with pytest.raises(InvalidInput, match="2,000 times"):
         await chat.rewind(to=0)
+    with pytest.raises(InvalidInput, match="2,000 times"):
+        async with chat.turn("What else?", at=0):
+            raise AssertionError("a model would have been asked")
+    await chat.switch(3)
+    assert [one.text for one in (await chat.transcript()).entries] == ["And now?"] * 4
+    await chat.switch(4)
     await chat.append(user("Still there?"))
     assert [one.message.text for one in await chat.messages()][-1] == "Still there?"
 
