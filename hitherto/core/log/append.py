@@ -88,7 +88,8 @@ def id_is_known(id: str, seq: int, conversation: str) -> Conflict:
     """The error for an id that message `seq` has, or had before it was erased."""
     return Conflict(
         f"{conversation!r} has a message with the id {short_id(id)} already, message {seq}; nothing was appended. "
-        "append(…, skip_known=True) leaves out what is there already"
+        "append(…, skip_known=True) leaves out what is there already, and a turn that is tried again takes the key= of "
+        "the first try"
     )
 
 

@@ -91,10 +91,7 @@ async def fork(handle: Handle, at: int | None, id: str | None) -> str:
             messages_rev=head.rev + 1,
             erased=before(head.erased, last + 1),
             extracted=before(head.extracted, last + 1),
-            failures=0,
-            resume_at=None,
             facts_due_at=None,
-            facts_resume_at=None,
             finish_seq=0,
         )
         if not await unit.fork(name, after):

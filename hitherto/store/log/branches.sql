@@ -45,8 +45,8 @@ order by m.seq limit %(limit)s;
 -- name: transcript
 -- The newest messages that users see of a conversation, newest first: those of users and final ones of assistants. Where
 -- several ways part between the one before and it: the first message of the present way, its place among them, how many
--- there are, and the first messages of the ways beside it. One message more is read than asked for, as the one before the
--- last.
+-- there are, and the first messages of the ways beside it; without ways that begin with what was erased.
+-- One message more is read than asked for, as the one before the last.
 with c as materialized (
     select ref, rev, view_start from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s limit 1
@@ -88,14 +88,19 @@ left join lateral (
     cross join lateral (
         select (not exists (
             select 1 from hitherto.branch b
-            where b.tenant = %(tenant)s and b.conversation = c.ref and b.start_seq = p.seq + 1 offset 0))::integer as natural
+            where b.tenant = %(tenant)s and b.conversation = c.ref and b.start_seq = p.seq + 1 offset 0)
+            and (f.seq = p.seq + 1 or exists (
+                select 1 from hitherto.message o
+                where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq = p.seq + 1 and not o.erased offset 0)))::integer as natural
     ) n
     cross join lateral (
         select count(*) filter (where b.start_seq <= f.seq) as place, count(*) as ways,
                max(b.start_seq) filter (where b.start_seq < f.seq) as earlier,
                min(b.start_seq) filter (where b.start_seq > f.seq) as later
         from hitherto.branch b
-        where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq
+        where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq and (b.start_seq = f.seq or exists (
+            select 1 from hitherto.message o
+            where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq = b.start_seq and not o.erased offset 0))
     ) b
 ) w on true
 order by m.seq desc;

@@ -133,6 +133,36 @@ async def test_no_model_is_asked_twice(store: Store) -> None:
         assert [one.id for one in await memory.facts(SCOPE).list()][: len(facts)] == [one.id for one in facts]
 
 
+async def test_what_is_left_to_be_read_is_not_read_in_the_fork_until_it_goes_on(store: Store) -> None:
+    model = Scripted(then=hears)
+    async with open_on(store, model=model, worker=False, rest_after=3_600) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I play the cello."), assistant("How nice!"))
+        await chat.finish()
+        for fork in (await chat.fork(), await chat.fork(at=0)):
+            head = await fork.head()
+            assert head is not None
+            assert (head.finish_seq, head.facts_due_at) == (0, None)
+
+
+async def test_how_much_they_have_in_common(store: Store, memory: Memory, chat: Conversation) -> None:
+    """By whichever way: most of it counts."""
+    first = await chat.fork(at=1, id="first")
+    await first.append(user("Which year?"), assistant("2026."))
+    second = await first.fork(id="second")
+    third = await second.fork(at=0, id="third")
+    refs: dict[str, int] = {}
+    for one in (chat, first, second, third):
+        async with store.write(SCOPE, one.id) as unit:
+            refs[one.id] = unit.head.ref
+    common = {"c": (1, 1, 0), "first": (1, 3, 0), "second": (1, 3, 0), "third": (0, 0, 0)}
+    for name, ends in common.items():
+        async with store.write(SCOPE, name) as unit:
+            assert await unit.relatives() == dict(
+                zip((ref for one, ref in refs.items() if one != name), ends, strict=True)
+            )
+
+
 async def test_it_is_erased_everywhere(memory: Memory, chat: Conversation) -> None:
     """From a fork of a fork, whose source is gone."""
     middle = await chat.fork(at=2, id="middle")

@@ -100,6 +100,17 @@ async def test_branches(chat: Conversation) -> None:
         assert (first.seq, first.branch, first.branches, first.earlier, first.later) == (seq, place, 3, earlier, later)
 
 
+async def test_a_way_that_begins_with_what_was_erased_is_no_way(chat: Conversation) -> None:
+    """No arrow leads where nothing could be shown that leads back."""
+    await chat.append(user("Which day?"), assistant("Monday."))
+    for text in ("Tuesday.", "Wednesday."):
+        await chat.append(assistant(text), at=0)
+    for erased, place, ways, earlier in ((1, 2, 2, 2), (2, 1, 1, None)):
+        await chat.erase(erased)
+        last = (await chat.transcript()).entries[-1]
+        assert (last.branch, last.branches, last.earlier, last.later) == (place, ways, earlier, None)
+
+
 async def test_what_goes_in_the_place_of_an_entry(chat: Conversation) -> None:
     """With an entry's `at`: the first of a page too, and where messages that are not shown stand before it."""
     await chat.append({"role": "system", "content": "Be brief."}, assistant("Hello."), user("a?"), assistant("a"))
