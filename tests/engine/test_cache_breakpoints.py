@@ -21,10 +21,11 @@ from tests.acceptance.dialogue import ONE_TRY, PLENTY, says_each
 from tests.acceptance.family import system_of
 from tests.conftest import SCOPE
 from tests.core.policy.policies import presets
+from tests.engine.test_random_histories import logs
 from tests.lengths import examples, lasting
 from tests.memories import open_on
 from tests.store.samples import open_calls
-from tests.wire.conversations import WIRES, conversations
+from tests.wire.conversations import WIRES
 from tests.wire.test_breakpoints import MARKS, bare, bare_request, items_of, parts_with, places
 
 MODELS: dict[Wire, str] = {
@@ -61,7 +62,7 @@ def cut_of(context: Context) -> object:
 @lasting
 @few
 @given(
-    items=st.sampled_from(WIRES).flatmap(lambda name: conversations(name, turns=8)).map(lambda found: found.items),
+    items=st.sampled_from(WIRES).flatmap(logs),
     policy=presets().filter(lambda policy: policy.name not in ("sliding_window", "native")),
     budget=st.sampled_from([300, 600, 1_500, PLENTY]),
     to=st.sampled_from(WIRES),
