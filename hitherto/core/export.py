@@ -372,6 +372,7 @@ def _own(head: HeadWithCalls) -> HeadWithCalls:
         latest=LatestDigest(),
         running=(),
         retracted=(),
+        retractions=0,
         ttl=None,
         time_zone=None,
     )

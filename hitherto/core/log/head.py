@@ -106,9 +106,9 @@ class Head:
     never before the newest message's, in case a clock that was ahead has been set back.
 
     A past head may end before the last message that there was then. It is without `awaited`, `late`, `failures`,
-    `resume_at`, `facts_due_at`, `facts_resume_at`, `running`, `finish_seq` and the frontiers of stages that find facts.
-    Its `messages_rev`, `run_start`, `policy`, `agent_policy`, `cross_session`, `agent_cross_session`, `latest`,
-    `next_expiry`, `subject`, `private`, `extracted`, `ttl` and `time_zone` are the present ones.
+    `resume_at`, `facts_due_at`, `facts_resume_at`, `running`, `finish_seq`, `retractions` and the frontiers of stages
+    that find facts. Its `messages_rev`, `run_start`, `policy`, `agent_policy`, `cross_session`, `agent_cross_session`,
+    `latest`, `next_expiry`, `subject`, `private`, `extracted`, `ttl` and `time_zone` are the present ones.
     """
 
     ref: int

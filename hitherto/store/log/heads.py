@@ -84,7 +84,7 @@ def _head_from(row: Any, kind: type[H], **more: object) -> H:
         awaited=tuple([(turn, number) for turn, number in awaited]),
         late=tuple([(turn, seq) for turn, seq in late]),
         erased=before(tuple([(first, last) for first, last in erased]), row.next_seq),
-        retractions=len(retracted),
+        retractions=len(retracted) if row.present else 0,
         retracted=before(joined([(first, last) for first, last, at in retracted if at <= row.rev]), row.next_seq),
         # without those that end before the view
         frontiers={stage: _frontier(one) for stage, one in frontiers.items() if one[2] >= row.view_start},

@@ -44,7 +44,7 @@ select c.ref, c.rev, c.messages_rev, c.next_seq, c.tokens, c.turns, c.dialogue, 
        case when c.resume_at < clock_timestamp() + interval '2 hours' then c.resume_at end as resume_at,
        c.subject, c.private, c.extracted::text as extracted, c.facts_due_at,
        case when c.facts_resume_at < clock_timestamp() + interval '2 hours' then c.facts_resume_at end as facts_resume_at,
-       c.updated_at, c.finish_seq,
+       c.updated_at, c.finish_seq, true as present,
        coalesce(c.ttl, a.ttl, t.ttl) as ttl,
        coalesce(z.time_zone, a.time_zone) as time_zone
 from hitherto.conversation c
@@ -233,7 +233,7 @@ select c.ref, %(at)s::bigint as rev, c.messages_rev, b.next_seq,
        e.sum_tokens as digest_sum_tokens, e.sum_turns as digest_sum_turns, e.sum_dialogue as digest_sum_dialogue,
        e.sum_results as digest_sum_results, 0 as failures, null::text as running, null::timestamptz as resume_at,
        c.subject, c.private, c.extracted::text as extracted, null::timestamptz as facts_due_at,
-       null::timestamptz as facts_resume_at, c.updated_at, 0 as finish_seq,
+       null::timestamptz as facts_resume_at, c.updated_at, 0 as finish_seq, false as present,
        coalesce(c.ttl, a.ttl, t.ttl) as ttl,
        coalesce(z.time_zone, a.time_zone) as time_zone
 from c

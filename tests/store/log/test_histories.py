@@ -49,7 +49,7 @@ def of_any_revision(head: Head | None) -> dict[str, object] | None:
     """`head` without the fields that only the newest revision has, and without the clock."""
     if head is None:
         return None
-    return timeless(replace(head, awaited=(), late=(), failures=0, running=(), run_start=0, **_NOW))
+    return timeless(replace(head, awaited=(), late=(), failures=0, running=(), run_start=0, retractions=0, **_NOW))
 
 
 async def random_step(store: Store, name: str, chance: random.Random) -> None:
