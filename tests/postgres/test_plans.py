@@ -185,6 +185,8 @@ CASES = {
     ),
     "tool_ids": Case("tool_ids", {**REF, "start": LENGTH - 40}, 20),
     "tail": Case("tail", {**REF, "view_start": 0, "stop": LENGTH, "n": 20}, 20),
+    "transcript": Case("transcript", {**MAIN, "before": 2**62, "limit": 50}, 51, each=4),
+    "transcript of the middle": Case("transcript", {**MAIN, "before": LENGTH // 2, "limit": 50}, 51, each=4),
     "relatives_with": Case("relatives_with", {"tenant": "acme", "refs": [1], "throughs": [9], "seqs": [7]}, 1),
     "relatives_with of a fork": Case(
         "relatives_with", {"tenant": "of forks", "refs": [FORKS + 7], "throughs": [9], "seqs": [3]}, 0

@@ -46,16 +46,17 @@ order by m.seq limit %(limit)s;
 -- The newest messages that users see of a conversation, newest first: those of users and final ones of assistants. Where
 -- several ways part between the one before and it: the first message of the present way, its place among them, how many
 -- there are, and the first messages of the ways beside it; without ways that begin with what was erased.
--- One message more is read than asked for, as the one before the last.
+-- One message more is read than asked for, as the one before the last. (What is shown ascends with its running count, and is
+-- found by that alone: with a seq beside it, the planner would take another index and read all.)
 with c as materialized (
-    select ref, rev, view_start from hitherto.conversation
+    select ref, rev, view_start, view_dialogue from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s limit 1
 ), shown as (
-    select m.* from c
+    select m.*, c.view_start - 1 as before_all from c
     cross join lateral (
     select * from hitherto.message m
     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role in ('user', 'assistant')
-      and m.retracted_rev is null and m.seq >= c.view_start and m.seq < %(before)s and not m.erased
+      and m.retracted_rev is null and not m.erased and m.sum_dialogue > c.view_dialogue
       and (m.expires_at is null or m.expires_at > statement_timestamp())
       and m.sum_dialogue <= (
         select o.sum_dialogue from hitherto.message o
@@ -67,14 +68,14 @@ with c as materialized (
 select c.rev, {message_columns}, w.seq, w.place, w.ways, w.earlier, w.later
 from c
 left join (
-    select *, lag(seq) over (order by seq) as earlier from shown
+    select *, lag(seq, 1, before_all) over (order by seq) as earlier from shown
 ) m on true
 left join lateral (
     select f.seq, n.natural + b.place as place, n.natural + b.ways as ways, b.later,
            coalesce(b.earlier, case when n.natural = 1 and f.seq > p.seq + 1 then p.seq + 1 end) as earlier
     from (
         select b.parent_seq as seq from hitherto.branch b
-        where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq >= coalesce(m.earlier, c.view_start - 1) and b.parent_seq < m.seq
+        where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq >= m.earlier and b.parent_seq < m.seq
           and (b.parent_seq < c.view_start or exists (
             select 1 from hitherto.message o
             where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq = b.parent_seq and o.retracted_rev is null offset 0))
