@@ -26,9 +26,9 @@ class Changes:
     somebody has added them by hand; with `keep_facts` all of them stay.
 
     `fire` are the new digest rows. `retract` are messages that are retracted at `head.rev`, `restored` those that the
-    unit has brought back. `supersede` are completed
-    rows, clears too, that views from `head.rev` on no longer use. `calls` go into the ledger. `learned` are facts about
-    `learned.subject`. They rest on messages of this conversation, and the unit has asked for its `current_facts` first.
+    unit has brought back. `supersede` are completed rows, clears too, that views from `head.rev` on no longer use.
+    `calls` go into the ledger. `learned` are facts about `learned.subject`. They rest on messages of this conversation,
+    and the unit has asked for its `current_facts` first.
     """
 
     head: HeadWithCalls

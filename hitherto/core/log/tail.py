@@ -65,13 +65,17 @@ def ending(head: HeadWithCalls, tail: Sequence[Logged]) -> HeadWithCalls:
 def open_after(tools: Sequence[Logged]) -> dict[str, OpenCall]:
     """Those of the calls that these tool calls, results and reasoning items (ascending) make and do not answer."""
     found: dict[str, OpenCall] = {}
-    run: list[Logged] = []
+    group: int | None = None
+    behind = 0
     for one in tools:
-        run = [*run, one] if run and run[-1].seq == one.seq - 1 else [one]
+        if one.seq != behind or one.message.kind not in _OF_A_RUN:
+            group = None
+        behind = one.seq + 1
         for call in one.message.answers:
             found.pop(call, None)
-        made = _made(run)
-        found.update({call: made[call] for call in one.message.calls})
+        if one.message.kind in _OF_A_RUN:
+            group = one.seq if group is None else group
+            found |= _calls_of(one, group)
     return found
 
 
@@ -99,7 +103,13 @@ def _made(messages: Sequence[Logged]) -> dict[str, OpenCall]:
             group = None
             continue
         group = logged.seq if group is None else group
-        tools = (*logged.message.tools, *("tool",) * len(logged.message.calls))
-        for call, tool in zip(logged.message.calls, tools, strict=False):
-            found[call] = OpenCall(seq=logged.seq, group=group, turn=logged.sums.turns, tool=tool)
+        found |= _calls_of(logged, group)
     return found
+
+
+def _calls_of(logged: Logged, group: int) -> dict[str, OpenCall]:
+    tools = (*logged.message.tools, *("tool",) * len(logged.message.calls))
+    return {
+        call: OpenCall(seq=logged.seq, group=group, turn=logged.sums.turns, tool=tool)
+        for call, tool in zip(logged.message.calls, tools, strict=False)
+    }
