@@ -9,17 +9,13 @@ Without a QUESTION (""), message AT is answered anew. It says "begun" on standar
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
-from typing import Any
-
-from psycopg import AsyncConnection
 
 import hitherto
 from hitherto import Call, Conversation, Turn, assistant, tool_result
 from tests.conftest import SCOPE
 from tests.faults.eraser import say
+from tests.faults.exchanges import count_exchanges
 
 
 def turn(chat: Conversation, key: str, at: int, question: str) -> Turn:
@@ -34,25 +30,11 @@ async def answer(turn: Turn, key: str) -> None:
             await turn.add(f"{key} answers")
 
 
-def _die_after(exchanges: int) -> None:
-    wait = AsyncConnection[Any].wait
-
-    async def waits_and_dies(self: AsyncConnection[Any], *given: Any, **named: Any) -> Any:
-        nonlocal exchanges
-        found = await wait(self, *given, **named)
-        exchanges -= 1
-        if exchanges == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return found
-
-    AsyncConnection.wait = waits_and_dies
-
-
 async def replace(key: str, at: str, question: str, exchanges: str) -> None:
     async with hitherto.open(worker=False) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         say("begun")
-        _die_after(int(exchanges))
+        count_exchanges(int(exchanges))
         await answer(turn(chat, key, int(at), question), key)
         say("ended")
 

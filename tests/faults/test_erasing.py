@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import time
+import signal
 from collections.abc import AsyncIterator
 
 import pytest
@@ -21,7 +20,7 @@ from tests.lengths import at_length, lasting
 from tests.postgres.test_erasure_bytes import SECRET, dump, filled, marks
 
 CONVERSATIONS = 6
-KILLS = 24 if at_length() else 3
+KILLS = 24 if at_length() else 2
 
 
 @pytest.fixture
@@ -53,21 +52,16 @@ async def _erased(memory: Memory, scope: Scope) -> list[bool]:
 
 
 @lasting
-async def test_kill_9_at_random_moments(memory: Memory, database: str) -> None:
-    drawn, moments = random.Random(15), list[float]()
-    ended = 0
-    for number in range(KILLS):
+async def test_kill_9_between_exchanges(memory: Memory, database: str) -> None:
+    """The first may end, to know how many exchanges with the database there are; the others die at moments among
+    them, of which each part of the whole has one."""
+    drawn, asked, last = random.Random(4), 0, 0
+    for number in range(1 + KILLS):
         await _fill(memory, number)
-        eraser = await Program.start("eraser", "tests.faults.eraser", database=database, embedder="none")
-        await eraser.said("begun")
-        if not moments:  # the first may end, to know how long that takes
-            began = time.monotonic()
-            await eraser.said("ended")
-            moments = [(at + drawn.random()) * (time.monotonic() - began) / KILLS for at in range(KILLS)]
-        else:
-            await asyncio.sleep(moments[number])
-        ended += "ended" in eraser.err
-        await eraser.kill()
+        eraser = await Program.start("eraser", "tests.faults.eraser", str(last), database=database, embedder="none")
+        assert await eraser.ended() == (-signal.SIGKILL if last else 0)
+        asked = asked or next(int(line.split()[-1]) for line in eraser.err if line.startswith("asked"))
+        last = 1 + int((number + drawn.random()) * asked / KILLS)
         await memory.wait_for_erasure()
         kept = (await memory.conversations(ANN)).conversations
         assert len(kept) in (0, CONVERSATIONS), "nobody is left half erased"
@@ -81,4 +75,3 @@ async def test_kill_9_at_random_moments(memory: Memory, database: str) -> None:
         after = await dump(database)
         assert [mark for mark in marks(SECRET, "frobnik") if mark in after] == []
         assert after.count("ann likes 1.") >= CONVERSATIONS * (number + 1), "the others' messages are there"
-    assert ended < KILLS, "some were killed in the middle"
