@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 import hitherto
 from hitherto import Memory, Scope, assistant, user
 from hitherto.errors import InvalidInput, InvalidScope
-from hitherto.store.store import Store
 from tests.conftest import SCOPE
 from tests.lengths import examples, lasting
-from tests.memories import open_on
-
-
-@pytest.fixture
-async def memory(store: Store) -> Any:
-    async with open_on(store, worker=False) as opened:
-        yield opened
 
 
 async def names(memory: Memory, **asked: Any) -> list[str]:

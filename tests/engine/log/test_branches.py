@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -19,12 +18,6 @@ from tests.acceptance.test_facts_by_default import hears
 from tests.conftest import SCOPE
 from tests.engine.turn.asking import shown
 from tests.memories import open_on
-
-
-@pytest.fixture
-async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with open_on(store, worker=False) as opened:
-        yield opened
 
 
 @pytest.fixture

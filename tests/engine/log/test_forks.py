@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import count
@@ -33,12 +32,6 @@ from tests.memories import open_on
 from tests.postgres.asking import rows
 
 _names = count(1)
-
-
-@pytest.fixture
-async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with open_on(store, worker=False) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
@@ -32,12 +31,6 @@ NUMBERS = count(1)
 
 def item(id: Any, text: str = "hi") -> dict[str, Any]:
     return {"role": "user", "content": text, "id": id}
-
-
-@pytest.fixture
-async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with open_on(store, worker=False) as opened:
-        yield opened
 
 
 @pytest.fixture

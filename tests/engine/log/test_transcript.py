@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from hitherto import Call, Conversation, Memory, assistant, tool_result, user
+from hitherto import Call, Conversation, assistant, tool_result, user
 from hitherto.core.log.message import Role
 from hitherto.errors import InvalidInput
-from hitherto.store.store import Store
-from tests.conftest import SCOPE
 from tests.engine.turn.asking import broken_off
-from tests.memories import open_on
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-
-
-@pytest.fixture
-async def memory(store: Store) -> AsyncIterator[Memory]:
-    async with open_on(store, worker=False) as opened:
-        yield opened
-
-
-@pytest.fixture
-def chat(memory: Memory) -> Conversation:
-    return memory.conversation("c", scope=SCOPE)
 
 
 async def texts(chat: Conversation, **asked: Any) -> list[str]:
