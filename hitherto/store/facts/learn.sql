@@ -2,6 +2,14 @@
 -- the subjects, the facts and, where entries are deleted, the scope's index. Each statement sees what the one before
 -- has written.
 
+-- part: note_facts
+-- Adds to the history of each of these facts what was done, by whom, and how it reads from now on.
+insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
+select f.tenant, f.id,
+       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
+       f.action, f.at, f.by_user, f.version, f.category, f.content, f.visibility
+from
+
 -- name: hold_fact_subjects
 -- Lock the subjects with facts that rest on messages of these ranges, by id: everybody who locks several does so in
 -- this order.
@@ -111,11 +119,10 @@ with now as materialized (
     from there t
     where f.tenant = %(tenant)s and f.id = t.id and not exists (select 1 from made) and exists (select 1 from evidence)
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
-    select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
-           case when f.new or %(action)s = 'remembered' then %(action)s else 'repeated' end, f.at, %(by)s, f.version, f.category, f.content, f.visibility
-    from fact f where f.new or exists (select 1 from evidence)
+    {note_facts} (
+        select *, case when new or %(action)s = 'remembered' then %(action)s else 'repeated' end as action, %(by)s as by_user
+        from fact where new or exists (select 1 from evidence)
+    ) f
     returning fact
 )
 select id, new from fact;
@@ -249,11 +256,7 @@ with there as (
         version = t.version, updated_at = t.at
     from there t where f.tenant = %(tenant)s and f.id = t.id and exists (select 1 from evidence)
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
-    select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
-           'repeated', f.at, f.version, f.category, f.content, f.visibility
-    from there f where exists (select 1 from evidence)
+    {note_facts} (select *, 'repeated' as action, null as by_user from there where exists (select 1 from evidence)) f
     returning fact
 )
 select fingerprint, category from there where exists (select 1 from evidence);
@@ -284,11 +287,7 @@ with successor as (
     where f.tenant = %(tenant)s and f.id = any(array(select id from ending)) and f.id <> s.id
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, action, at, by_user, version, category, content, visibility)
-    select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
-           'superseded', f.at, %(by)s, f.version, f.category, f.content, f.visibility
-    from ended f
+    {note_facts} (select *, 'superseded' as action, %(by)s as by_user from ended) f
     returning no
 ), gone as (
     delete from hitherto.search_entry
@@ -333,11 +332,7 @@ with lost as materialized (
     where f.tenant = %(tenant)s and f.id = any(array(select id from ending))
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
-    select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
-           'withdrawn', f.at, f.version, f.category, f.content, f.visibility
-    from ended f
+    {note_facts} (select *, 'withdrawn' as action, null as by_user from ended) f
     returning no
 ), gone as (
     delete from hitherto.search_entry
@@ -391,11 +386,7 @@ with recursive gone (id) as (
     where f.tenant = %(tenant)s and f.id = any(array(select id from back))
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 )
-insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
-select f.tenant, f.id,
-       coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
-       'restored', f.at, f.version, f.category, f.content, f.visibility
-from restored f
+{note_facts} (select *, 'restored' as action, null as by_user from restored) f
 returning no;
 
 -- name: return_facts
@@ -440,11 +431,10 @@ with back as materialized (
     where f.tenant = %(tenant)s and f.superseded_by = any(array(select id from coming)) and f.state = 'current'
     returning f.tenant, f.id, f.version, f.category, f.content, f.visibility, f.updated_at as at
 ), events as (
-    insert into hitherto.fact_event (tenant, fact, no, action, at, version, category, content, visibility)
-    select f.tenant, f.id,
-           coalesce((select max(e.no) from hitherto.fact_event e where e.tenant = %(tenant)s and e.fact = f.id), 0) + 1,
-           f.action, f.at, f.version, f.category, f.content, f.visibility
-    from (select 'restored' as action, * from returned union all select 'superseded', * from ended) f
+    {note_facts} (
+        select 'restored' as action, null as by_user, * from returned
+        union all select 'superseded', null, * from ended
+    ) f
     returning no
 ), gone as (
     delete from hitherto.search_entry
