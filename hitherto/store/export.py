@@ -411,7 +411,9 @@ async def _restore(
                 else:
                     retracted.append((one.seq, one.seq, one.retracted_rev))
     if record.fork is not None:
-        await connection.execute(SQL["import_fork"], {**at, **rows.scope_values(scope, ""), **asdict(record.fork)})
+        names = rows.scope_values(scope, "")
+        await connection.execute(SQL["import_fork"], {**at, **names, **asdict(record.fork)})
+        await connection.execute(SQL["index_scope"], names)
     dates = {"created_at": record.created_at, "retracted": json.dumps(retracted)}
     await connection.execute(SQL["import_dates"], {**at, **dates})
     await connection.execute(SQL["note_said"], at)

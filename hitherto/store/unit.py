@@ -285,8 +285,8 @@ class Unit:
 
     async def restore(self, ranges: Ranges) -> list[Logged]:
         """Show messages again that were taken back, and use the digests again that rest on them, from the revision
-        that `commit` writes; returns their calls, results and reasoning items. `head` is not changed by it, but its
-        `retracted`."""
+        that `commit` writes; returns their calls, results and reasoning items, without content. `head` is not changed
+        by it, but its `retracted`."""
         values = {**self._at, "firsts": [one for one, _ in ranges], "lasts": [one for _, one in ranges]}
         retracted = heads.retracted_without(self._row, ranges)
         with ours():
@@ -299,7 +299,7 @@ class Unit:
         return tools
 
     async def tools(self, ranges: Ranges) -> list[Logged]:
-        """The calls, results and reasoning items of these messages that are not erased."""
+        """The calls, results and reasoning items of these messages that are not erased, without content."""
         values = {**self._at, "firsts": [one for one, _ in ranges], "lasts": [one for _, one in ranges]}
         with ours():
             return await rows.fetched(rows.as_messages(await self._connection.execute(SQL["tools_in"], values)))

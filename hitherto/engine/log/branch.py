@@ -60,7 +60,6 @@ async def switch(handle: Handle, seq: int, *, expect: int | None) -> int:
 async def fork(handle: Handle, at: int | None, id: str | None) -> str:
     """See `Conversation.fork`; returns the id."""
     name = uuid4().hex if id is None else id
-    await handle.head()  # erases what has expired
     async with handle.services.store.write(handle.scope, handle.id) as unit:
         head = unit.head
         if unit.new:
@@ -83,8 +82,8 @@ async def fork(handle: Handle, at: int | None, id: str | None) -> str:
         if last < head.last_seq:
             tail = await unit.tail(_TAIL, stop=last + 1)
             after = ending(replace(await unit.ending_at(last), ref=head.ref, next_seq=last + 1), tail)
-            live = without(((head.view_start, last),), head.retracted) if last >= head.view_start else ()
-            after = replace(after, open_calls=open_after(await unit.tools(live)))
+            tools = await unit.tools(without(((head.view_start, last),), head.retracted))
+            after = replace(after, open_calls=open_after(tools))
         after = replace(
             after,
             rev=head.rev + 1,

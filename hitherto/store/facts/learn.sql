@@ -151,7 +151,8 @@ select (
     select count(*) from hitherto.forgetting g
     where g.tenant = %(tenant)s and g.conversation = %(ref)s and g.turn = %(turn)s
 ), (
-    select count(*) from hitherto.forgetting g
+    -- Forks have copies.
+    select count(distinct (g.turn, g.seq, g.at)) from hitherto.forgetting g
     where g.tenant = %(tenant)s and g.user_id = %(user)s and g.agent = %(agent)s
       and g.at > hitherto.clock() - interval '24 hours'
 );

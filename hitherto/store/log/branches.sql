@@ -163,8 +163,8 @@ update hitherto.conversation set switched_rev = %(rev)s, retracted = %(retracted
 where tenant = %(tenant)s and ref = %(ref)s;
 
 -- name: tools_in
--- The calls, results and reasoning items of these ranges, in their order.
-select {message_columns}
+-- The calls, results and reasoning items of these ranges, in their order, without their content.
+select m.seq, '{}', m.wire, m.role, m.kind, '', {described_message}
 from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
 cross join lateral (
     select * from hitherto.message m

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from hitherto.core.log.head import HeadWithCalls
+from hitherto.store.facts.learn import hold_facts_of
 from hitherto.store.log import heads
 from hitherto.store.sql import SQL
 
@@ -22,6 +23,7 @@ async def fork(connection: AsyncConnection[Any], at: dict[str, Any], name: str, 
         return False
     values |= {"ref": made[0]}
     copies = dict(await (await connection.execute(SQL["digests_to_copy"], values)).fetchall())
+    await hold_facts_of(connection, at, last=stop - 1)  # evidence of facts that are erased meanwhile cannot be copied
     frontiers = {
         stage: one if one.digest is None else replace(one, digest=copies[one.digest])
         for stage, one in after.frontiers.items()
@@ -34,6 +36,9 @@ async def fork(connection: AsyncConnection[Any], at: dict[str, Any], name: str, 
             SQL["copy_digests"], {**values, "digests": list(copies), "copies": list(copies.values())}
         )
         await connection.execute(SQL["insert_fork"], {**values, "end": stop - 1, "rev": head.rev})
+        await connection.execute(
+            SQL["index_scope"], at
+        )  # its row is what deletions of relatives wait for each other by
         described = {**heads.head_values(head), "updated_at": None, "said_at": None}
         await connection.execute(SQL["update_conversation"], {**values, **described})
         retracted = heads.retracted_before(row, stop)

@@ -141,14 +141,20 @@ insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
 values (%(tenant)s, %(ref)s, %(source)s, %(end)s, %(rev)s);
 
 -- name: relatives_with
--- The conversations that have any of these messages, each up to a bound, or their relatives, with those of them that are not
--- erased yet.
+-- Of the conversations that have these messages, each up to a bound, and their relatives: those that have any that is not
+-- erased yet, with these. (All have the first messages in common: the family is reached from the one with most that is there.)
 select o.ref, o.id, s.seqs
 from (
-    select k.ref, max(least(c.through, k.through)) as through
-    from unnest(%(refs)s::bigint[], %(throughs)s::bigint[]) as c (ref, through)
-    cross join lateral (select * from ({relatives}) k union all select c.ref, c.through) k
-    group by k.ref
+    select o.ref, c.through from unnest(%(refs)s::bigint[], %(throughs)s::bigint[]) as c (ref, through)
+    cross join lateral (
+        select ref from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = c.ref limit 1
+    ) o
+    order by c.through desc limit 1
+) c
+cross join lateral (
+    select k.ref, least(c.through, k.through) as through from ({relatives}) k
+    union all
+    select c.ref, c.through
 ) k
 cross join lateral (
     select ref, id from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = k.ref limit 1

@@ -1,11 +1,14 @@
 -- The log: probes, reading, writing. Over the messages that are live at one revision the running sums ascend with seq.
 
--- part: message_columns
--- The columns of a message m as `rows.logged_from` reads them.
-m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'),
-       nullif(m.tool_names, '{}'),
+-- part: described_message
+-- The columns of a message m behind its content.
+nullif(m.call_ids, '{}'), nullif(m.result_ids, '{}'), nullif(m.tool_names, '{}'),
        m.metadata::text, m.expires_at, m.said_at, m.said_offset, m.tokens, m.sum_tokens, m.sum_turns, m.sum_dialogue, m.sum_results, m.rev,
        m.created_at, m.erased, m.retracted_rev, case when m.erased then encode(m.own_key, 'hex') else m.own_id end
+
+-- part: message_columns
+-- The columns of a message m as `rows.logged_from` reads them.
+m.seq, m.payload::text, m.wire, m.role, m.kind, m.text, {described_message}
 
 -- part: appended_by
 -- Whether the message `m` was appended by a revision, and not taken back until then, or before it came back.

@@ -11,6 +11,7 @@ from io import BytesIO
 from itertools import count
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -27,11 +28,13 @@ from tests.conftest import SCOPE
 from tests.databases import OpenStore
 from tests.engine.log.test_open_calls import calls, result
 from tests.engine.turn.asking import shown
+from tests.faults.waiting import until
 from tests.lengths import examples, lasting
 from tests.memories import open_on
 from tests.postgres.asking import rows
 
 _names = count(1)
+WAITING = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 
 @pytest.fixture
@@ -55,6 +58,23 @@ async def test_a_fork_goes_on_by_itself(memory: Memory, chat: Conversation) -> N
     whole = await fork.fork()
     assert whole.id not in ("c", "f")
     assert await shown(whole) == await shown(fork)
+    listed = {one.conversation: one for one in (await memory.conversations(scope=SCOPE)).conversations}
+    assert listed[whole.id].said_at == listed["f"].said_at
+
+
+async def test_what_was_done_behind_its_end_is_not_done_in_it(store: Store) -> None:
+    async with open_on(store, model=Scripted(then=hears)) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("Hello."), assistant("Hello!"), user("I live in Lisbon."), assistant("How nice!"))
+        await chat.finish()
+        await memory.wait_for_digests()
+        await chat.erase(3)
+        fork = await chat.fork(at=1)
+        await fork.append(user("I live in Porto."), assistant("How nice!"))
+        await fork.finish()
+        await memory.wait_for_digests()
+        assert "I live in Porto." in [one.content for one in await memory.facts(SCOPE).list()]
+        assert await fork.erase(3) == 1
 
 
 async def test_its_branches_are_those_of_the_messages_in_common(chat: Conversation) -> None:
@@ -329,6 +349,13 @@ async def test_calls_wait_for_their_results_in_a_fork(memory: Memory) -> None:
             await fork.append(result("b"))
 
 
+async def test_calls_of_the_last_turn_are_awaited_in_a_fork(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(user("Look."), calls("a", "b"), result("a"))
+    heads = [await one.head() for one in (chat, await chat.fork(), await chat.fork(at=2))]
+    assert [head.awaited for head in heads if head is not None] == [((1, 1),)] * 3
+
+
 async def test_what_was_to_be_forgotten_stays_hidden(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
     fact = await memory.facts(SCOPE).add("Has a pelican.")
@@ -339,6 +366,19 @@ async def test_what_was_to_be_forgotten_stays_hidden(memory: Memory) -> None:
     await memory.wait_for_index()
     await chat.delete()
     assert (await memory.recall("pelican", scope=SCOPE)).hits == ()
+
+
+async def test_forgetting_counts_once_in_a_family(memory: Memory) -> None:
+    chat, facts = memory.conversation("c", scope=SCOPE), memory.facts(SCOPE)
+    for number in range(4):
+        await chat.append(user(f"Forget my pelican {number}."))
+        await chat.forget((await facts.add(f"Keeps {number} pelicans.")).id)
+        await chat.append(assistant("Forgotten."))
+    for _ in range(12):
+        await chat.fork()
+    other = memory.conversation("other", scope=SCOPE)
+    await other.append(user("Forget my cat."))
+    await other.forget((await facts.add("Keeps a cat.")).id)
 
 
 async def test_items_in_the_place_of_a_beginning_that_was_cleared(chat: Conversation) -> None:
@@ -353,6 +393,30 @@ async def test_a_user_who_forks_while_he_is_erased(store: Store, memory: Memory,
     begun = await store.begin_erasure(tenant=SCOPE.tenant, user=SCOPE.user)
     await chat.fork()
     assert len(await store.conversations_of(begun, limit=9)) == 2
+
+
+async def test_a_fact_that_is_erased_while_it_is_forked(store: Store) -> None:
+    async with open_on(store, model=Scripted(then=hears)) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("I live in Lisbon."), assistant("How nice!"))
+        await chat.finish()
+        await memory.wait_for_digests()
+        async with await psycopg.AsyncConnection.connect(store.owners_url) as connection:
+            await connection.execute("delete from hitherto.fact where tenant = %s", [SCOPE.tenant])
+            forking = asyncio.create_task(chat.fork())
+            await until(lambda: rows(store.owners_url, WAITING), "the fork waits for the fact")
+        assert await shown(await forking) == ["I live in Lisbon.", "How nice!"]
+
+
+async def test_two_of_a_family_are_deleted_at_once(memory: Memory) -> None:
+    for number in range(12):
+        chat = memory.conversation(f"c-{number}", scope=SCOPE)
+        await chat.append(user("0"), user("1"), user("2"))
+        fork, other = await chat.fork(), await chat.fork(at=1)
+        last = await fork.fork(at=1)
+        await asyncio.gather(chat.delete(), fork.delete())
+        await other.erase(0)
+        assert (await last.messages())[0].erased
 
 
 @dataclass(eq=False)
