@@ -88,7 +88,6 @@ async def fork(handle: Handle, at: int | None, id: str | None) -> str:
             after,
             rev=head.rev + 1,
             messages_rev=head.rev + 1,
-            erased=before(head.erased, last + 1),
             extracted=before(head.extracted, last + 1),
             facts_due_at=None,
             finish_seq=0,

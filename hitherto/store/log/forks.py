@@ -36,9 +36,7 @@ async def fork(connection: AsyncConnection[Any], at: dict[str, Any], name: str, 
             SQL["copy_digests"], {**values, "digests": list(copies), "copies": list(copies.values())}
         )
         await connection.execute(SQL["insert_fork"], {**values, "end": stop - 1, "rev": head.rev})
-        await connection.execute(
-            SQL["index_scope"], at
-        )  # its row is what deletions of relatives wait for each other by
+        await connection.execute(SQL["index_scope"], at)  # deletions of relatives wait for each other by its row
         described = {**heads.head_values(head), "updated_at": None, "said_at": None}
         await connection.execute(SQL["update_conversation"], {**values, **described})
         retracted = heads.retracted_before(row, stop)

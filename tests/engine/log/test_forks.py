@@ -351,7 +351,7 @@ async def test_calls_wait_for_their_results_in_a_fork(memory: Memory) -> None:
 
 async def test_calls_of_the_last_turn_are_awaited_in_a_fork(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
-    await chat.append(user("Look."), calls("a", "b"), result("a"))
+    await chat.append(user("Look."), calls("a", "b"), result("a"), user("And?"))
     heads = [await one.head() for one in (chat, await chat.fork(), await chat.fork(at=2))]
     assert [head.awaited for head in heads if head is not None] == [((1, 1),)] * 3
 
@@ -395,7 +395,7 @@ async def test_a_user_who_forks_while_he_is_erased(store: Store, memory: Memory,
     assert len(await store.conversations_of(begun, limit=9)) == 2
 
 
-async def test_a_fact_that_is_erased_while_it_is_forked(store: Store) -> None:
+async def test_a_fact_that_is_erased_while_it_is_forked(store: OpenStore) -> None:
     async with open_on(store, model=Scripted(then=hears)) as memory:
         chat = memory.conversation("c", scope=SCOPE)
         await chat.append(user("I live in Lisbon."), assistant("How nice!"))
