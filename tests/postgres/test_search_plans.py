@@ -109,7 +109,7 @@ SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
 FOUND = {
     **ASKED, "scopes": [1] * 100, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 60)],
     "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3, 4],
-    "relatives": [], "throughs": [], "owns": [], "names": [],
+    "relatives": [], "throughs": [], "owns": [], "digests": [], "copies": [],
 }  # fmt: skip
 DUE = {"after_tenant": "", "user": "", "agent": "", "space": 1, "limit": 20}
 TAKEN = {"tenant": "acme", "ref": 1, "size": SEGMENT}

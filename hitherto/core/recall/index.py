@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitherto.core.documents import has
+from hitherto.core.log.ranges import Ranges
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.terms import TermCounts
 from hitherto.core.recall.vectors import Space, Vector
@@ -88,12 +89,14 @@ class IndexBlock:
 
 
 class Relative(NamedTuple):
-    """A conversation that has messages together with the one that searches, whose number and name are `own` and `name`:
-    those up to `through`. They are searched as its own."""
+    """A conversation that has messages together with one that a search names, whose number is `own`: those up to
+    `through`, of which that one shows `shown`. They, and digests of them, are searched as its own. `digests` has those
+    with an entry, each with the copy that it uses, None where it uses none."""
 
     own: int
-    name: str
     through: int
+    shown: Ranges
+    digests: dict[int, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -284,8 +284,11 @@ async def newest_summaries(
     handle: Handle, limit: int, why: RecallReason, until: datetime | None
 ) -> list[RecalledPiece]:
     """The summaries, or else the newest chunks, of the scope's other conversations that were written last and are not
-    private, at most `limit`, the newest first. `until`: none that rests on a later message."""
+    private, at most `limit`, the newest first; each once where forks have the same one, and not if this conversation
+    has it too. `until`: none that rests on a later message."""
     found: list[RecalledPiece] = []
+    own = await _newest_digest(handle, await handle.head())
+    known = {(one.start, one.end, one.text) for one in (own,) if one is not None}
     others, _ = await handle.services.store.listed(ConversationFilter.of(handle.scope), limit=_LOOKED_AT)
     for one in others:
         if len(found) == limit:
@@ -293,13 +296,19 @@ async def newest_summaries(
         if one.conversation != handle.id:
             other = handle.beside(one.conversation)
             head = await other.head()
-            newest = None if head.private else head.digest or await _newest_chunk(other, head)
-            piece = None if newest is None else await _of_digest(other, head, newest, why, 1.0, until=until)
+            newest = None if head.private else await _newest_digest(other, head)
+            if newest is None or (same := (newest.start, newest.end, newest.text)) in known:
+                continue
+            known.add(same)
+            piece = await _of_digest(other, head, newest, why, 1.0, until=until)
             found += [] if piece is None else [piece]
     return found
 
 
-async def _newest_chunk(handle: Handle, head: Head) -> Digest | None:
+async def _newest_digest(handle: Handle, head: Head) -> Digest | StandingSummary | None:
+    """The standing summary, else the newest chunk."""
+    if head.digest is not None:
+        return head.digest
     frontiers = head.frontiers.values()
     chunks = [one.digest for one in frontiers if one.action is DigestAction.CHUNK and one.digest is not None]
     return await handle.services.store.digest(handle.scope, handle.id, max(chunks)) if chunks else None

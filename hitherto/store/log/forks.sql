@@ -1,5 +1,5 @@
--- Forks: conversations that begin with the messages of another one, of which each has a copy. The entry of a message in
--- the index is there once, of one conversation that shows it.
+-- Forks: conversations that begin with the messages of another one, of which each has a copy, as of the digests that rest on
+-- them. The entry of a message or of a digest in the index is there once, of one conversation that shows it.
 
 -- part: relatives
 -- The conversations that have the first messages of the conversation `c` too, and up to which one: those that it was
@@ -25,33 +25,46 @@ with recursive sources (ref, through, came_from) as (
 )
 select ref, through from relatives where ref <> c.ref
 
--- part: shown_elsewhere
--- Another conversation that shows message `p.seq` of the conversation `c`.
-select k.ref from ({relatives}) k
-cross join lateral (
-    select view_start from hitherto.conversation h where h.tenant = %(tenant)s and h.ref = k.ref limit 1
-) h
-cross join lateral (
-    select 1 from hitherto.message m
-    where m.tenant = %(tenant)s and m.conversation = k.ref and m.seq = p.seq and m.seq >= h.view_start
-      and m.retracted_rev is null and not m.erased limit 1
-) m
-where k.through >= p.seq
-order by k.ref limit 1
+-- part: shows
+-- The messages that the conversation `h` shows, and all that are to come.
+int8multirange(int8range(h.view_start, null)) - coalesce((
+    select range_agg(int8range((one ->> 0)::bigint, (one ->> 1)::bigint, '[]')) from (
+        select json_array_elements(h.retracted) as one
+        union all
+        select json_array_elements(h.erased)
+    ) hidden), '{}')
 
--- part: is_copy
--- Whether the digest `d` came with a fork, and what it is a copy of is still shown.
-exists (
-    select 1 from hitherto.fork f
-    cross join lateral (
-        select view_start from hitherto.conversation h where h.tenant = %(tenant)s and h.ref = f.source limit 1
-    ) h
-    cross join lateral (
-        select 1 from hitherto.digest o
-        where o.tenant = %(tenant)s and o.conversation = f.source and o.stage = d.stage and o.start_seq = d.start_seq
-          and o.end_seq = d.end_seq and o.status = 'completed' and o.hidden_rev is null and o.end_seq >= h.view_start limit 1
-    ) o
-    where f.tenant = %(tenant)s and f.conversation = d.conversation and f.rev > d.fired_rev offset 0)
+-- part: family
+-- The relatives of the conversation `ref`, and which of the messages in common each of them shows.
+select k.ref, k.through, h.private, ({shows}) * int8multirange(int8range(null, k.through, '[]')) as shown
+from (select %(ref)s::bigint as ref) c
+cross join lateral ({relatives}) k
+cross join lateral (
+    select view_start, private, retracted, erased from hitherto.conversation h
+    where h.tenant = %(tenant)s and h.ref = k.ref limit 1
+) h
+
+-- part: copy
+-- The digest of the relative `k` that is the same as `d`: it came with a fork to one of the two.
+select o.id from hitherto.digest o
+where o.tenant = %(tenant)s and o.conversation = k.ref and o.stage = d.stage and o.start_seq = d.start_seq and o.end_seq = d.end_seq
+  and o.status = 'completed' and o.text = d.text and d.end_seq <= k.through limit 1
+
+-- part: moved
+-- The entries `moves` of one scope become those of other sources.
+moved as (
+    update hitherto.search_entry e set origin = h.origin, place = h.place
+    from moves h
+    where e.tenant = %(tenant)s and e.scope = (select scope from moves limit 1) and e.no = any(array(select no from moves))
+      and e.no = h.no
+    returning e.scope, e.no
+), segments as (
+    update hitherto.search_segment g set stale = true
+    where g.tenant = %(tenant)s and g.scope = (select scope from moved limit 1)
+      and g.segment = any(array(select distinct (no / 4096)::integer from moved))
+)
+update hitherto.search_scope s set stale = true
+where s.tenant = %(tenant)s and s.ref = (select scope from moved limit 1) and s.packed > (select min(no) from moved)
 
 -- name: fork_conversation
 -- Insert a conversation that is as described as another one; nothing if there is one of that name.
@@ -85,10 +98,12 @@ select id, nextval('hitherto.digest_id_seq') from (
 with copied as (
     insert into hitherto.digest (id, tenant, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status,
         attempt, tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, items, text,
-        model, prompt_version, generation_time_ms)
+        model, prompt_version, generation_time_ms, indexed)
     select n.id, d.tenant, %(ref)s, d.stage, d.spec, d.policy, d.needs, d.action, d.start_seq, d.end_seq, b.id, d.status,
            d.attempt, d.tokens, d.freed, d.since, d.kept_from, d.opaque, d.family, d.fired_rev, d.visible_rev, d.created_at,
-           d.completed_at, d.items, d.text, d.model, d.prompt_version, d.generation_time_ms
+           d.completed_at, d.items, d.text, d.model, d.prompt_version, d.generation_time_ms, exists (
+               select 1 from hitherto.search_entry e
+               where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(source)s and e.place = d.id offset 0)
     from unnest(%(digests)s::bigint[], %(copies)s::bigint[]) as n (of, id)
     cross join lateral (
         select * from hitherto.digest d where d.tenant = %(tenant)s and d.id = n.of and d.conversation = %(source)s limit 1
@@ -175,35 +190,39 @@ order by o.ref;
 select k.ref, k.through from (select %(ref)s::bigint as ref) c cross join lateral ({relatives}) k;
 
 -- name: move_entries
--- Messages of these ranges are shown no more: what the index has of them is that of another conversation that shows them.
-with moves as materialized (
-    select p.seq, h.ref, e.scope, e.no
-    from (select %(ref)s::bigint as ref) c
-    cross join lateral (select max(through) as through from ({relatives}) k having count(*) > 0) k
+-- Messages of these ranges are shown no more: what the index has of them is that of another conversation that shows them,
+-- if there is one that is not private.
+with family as materialized ({family}), moves as materialized (
+    select e.scope, e.no, k.ref as origin, e.place
+    from unnest(%(ranges)s::int8multirange) r
     cross join lateral (
-        select generate_series(lower(r), least(upper(r) - 1, k.through)) as seq from unnest(%(ranges)s::int8multirange) r
-    ) p
-    cross join lateral ({shown_elsewhere}) h
-    cross join lateral (
-        select e.scope, e.no from hitherto.search_entry e
-        where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s and e.place = p.seq offset 0
+        select e.scope, e.no, e.place from hitherto.search_entry e
+        where e.tenant = %(tenant)s and e.kind = 1 and e.origin = %(ref)s and e.place >= lower(r) and e.place < upper(r) offset 0
     ) e
-    where not exists (
-        select 1 from hitherto.search_entry o
-        where o.tenant = %(tenant)s and o.kind = 1 and o.origin = h.ref and o.place = p.seq offset 0)
-), moved as (
-    update hitherto.search_entry e set origin = h.ref
-    from moves h
-    where e.tenant = %(tenant)s and e.scope = (select scope from moves limit 1) and e.no = any(array(select no from moves))
-      and e.no = h.no
-    returning e.scope, e.no
-), segments as (
-    update hitherto.search_segment g set stale = true
-    where g.tenant = %(tenant)s and g.scope = (select scope from moved limit 1)
-      and g.segment = any(array(select distinct (no / 4096)::integer from moved))
-)
-update hitherto.search_scope s set stale = true
-where s.tenant = %(tenant)s and s.ref = (select scope from moved limit 1) and s.packed > (select min(no) from moved);
+    cross join lateral (select ref from family k where k.shown @> e.place order by k.private, k.ref limit 1) k
+    where exists (select 1 from family)
+), {moved};
+
+-- name: move_digests
+-- What the index has of a conversation's digests is that of a copy which another one uses: of all of them, or of those that
+-- this one uses no more.
+with family as materialized ({family}), moves as materialized (
+    select e.scope, e.no, o.origin, o.place
+    from (
+        select e.scope, e.no, e.place from hitherto.search_entry e
+        where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(ref)s offset 0
+    ) e
+    cross join lateral (
+        select * from hitherto.digest d where d.tenant = %(tenant)s and d.id = e.place limit 1
+    ) d
+    cross join lateral (
+        select k.ref as origin, o.id as place from family k cross join lateral ({copy}) o
+        where exists (select 1 from ({live_digests}) l where l.id = o.id offset 0)
+        order by k.private, k.ref limit 1
+    ) o
+    where exists (select 1 from family)
+      and (%(all)s or not exists (select 1 from ({live_digests}) l where l.id = d.id offset 0))
+), {moved};
 
 -- name: move_forks
 -- A conversation is to be deleted: what it was forked from and its forks are forks of the one among these that has most

@@ -58,6 +58,7 @@ async def write_entries(
         # Also for a summary without text: it gets no entry, but replaces the one before as the standing summary.
         summarized = {ref for kind, _, ref, _ in work.seen if kind == EntryKind.DIGEST.value}
         for origin in sorted(summarized):
+            await connection.execute(SQL["move_digests"], {"tenant": work.tenant, "ref": origin, "all": False})
             await connection.execute(SQL["index_older_summaries"], {**at_claim(work), "origin": origin})
         if written:
             await connection.execute(SQL["index_grown"], {**at_claim(work), "next_no": row[0] + len(written)})

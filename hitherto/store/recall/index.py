@@ -75,7 +75,7 @@ class SearchIndex(Part):
         queries: list[LiteralString] = [
             *(SQL["search_segments"], SQL["search_postings"], SQL["search_tail"], SQL["search_codes"]),
             *(SQL["search_waiting"], SQL["search_due"], SQL["search_unseen"]),
-            *([SQL["search_refs"]] if criteria.names else []),
+            *([SQL["search_refs"], SQL["search_copies"]] if criteria.names else []),
             *([] if criteria.subject is None else [SQL["search_about"]]),
         ]
 
@@ -95,11 +95,11 @@ class SearchIndex(Part):
             number, name, dimensions = codes[0][:3]
             found = Space(name, dimensions)
             self._spaces.setdefault(found, number)
-        named = beside[0] if beside else []
-        relatives = {ref: Relative(own, name, through) for name, own, ref, through in named if ref is not None}
+        named, copies = beside or ([], [])
+        relatives = search.relatives_from(named, copies)
         blocks = search.blocks_from(terms, segments, postings, tails, codes)
         return SearchData(
-            blocks=tuple(search.of_relative(block, relatives) for block in blocks),
+            blocks=tuple(search.of_relatives(block, relatives) for block in blocks),
             waiting=tuple(
                 search.without_relatives(
                     (
@@ -114,7 +114,7 @@ class SearchIndex(Part):
             embedded=sum(
                 int(np.count_nonzero(block.coded & (block.kinds > 0))) for block in blocks if block.coded is not None
             ),
-            refs={name: ref for name, ref, _, _ in named},
+            refs={name: ref for name, ref, *_ in named},
             relatives=relatives,
             about=about,
             unseen=search.unseen_from(unseen),
@@ -133,7 +133,7 @@ class SearchIndex(Part):
         """The sources of the entries `keys` that still exist and pass the filter, and the messages at most `around`
         seqs from the messages among them, each once, in no order. Nothing that was erased, retracted, cleared or
         superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has.
-        Messages of `relatives` are the conversation's own, if it shows them."""
+        What `relatives` have together with a conversation is that one's, if it shows it."""
         values = {
             **search.filter_values(criteria),
             "scopes": [scope for scope, _ in keys],
@@ -144,7 +144,8 @@ class SearchIndex(Part):
             "relatives": list(relatives),
             "throughs": [one.through for one in relatives.values()],
             "owns": [one.own for one in relatives.values()],
-            "names": [one.name for one in relatives.values()],
+            "digests": [digest for one in relatives.values() for digest in one.digests],
+            "copies": [copy for one in relatives.values() for copy in one.digests.values()],
         }
         rows = await self._all(SQL["search_candidates"], values, binary=True) if keys else []
         return matching(search.candidates_from(rows), criteria, keys, around=around)
@@ -233,16 +234,28 @@ class SearchIndex(Part):
             pass
         sources: list[Source] = []
         seen: dict[tuple[str, int], tuple[int, int]] = {}
-        kept = set[tuple[int, int]]()
+        # What a relative gets an entry for in this batch waits for the next one: if that one has its entry then, it is
+        # seen without one, else it gets one itself.
+        kept, waits = set[tuple[int, int]](), set[int]()
         for relatives, start, view_start, payload, *row in messages:
+            has_text = bool(row[3] and not row[3].isspace())
+            if has_text and any((ref, row[2]) in kept for ref in relatives or ()):
+                waits.add(row[1])
+            if row[1] in waits:
+                continue
             seen[EntryKind.MESSAGE.value, row[1]] = (start, row[2] + 1)
             seen[VIEW, row[1]] = (view_start, 0)
-            if row[3] and not row[3].isspace() and not any((ref, row[2]) in kept for ref in relatives or ()):
+            if has_text:
                 kept.add((row[1], row[2]))
                 sources.append(search.message_from(row, payload))
-        for reads, *row in digests:
+        written = set[int]()
+        for copies, reads, *row in digests:
+            has_text = bool(row[3] and not row[3].isspace())
+            if has_text and not written.isdisjoint(copies or ()):
+                continue
             seen[EntryKind.DIGEST.value, row[2]] = (row[1], reads)
-            if row[3] and not row[3].isspace():
+            if has_text:
+                written.add(row[2])
                 sources.append(search.source_from(row))
         for row in passages:
             seen[EntryKind.PASSAGE.value, row[1]] = (0, 0)

@@ -63,6 +63,7 @@ cross join lateral (
 ) c
 cross join lateral (
     select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({relatives}) k
+    where ({waits_in_common})
 ) o
 cross join lateral (
     select * from hitherto.message m
@@ -76,8 +77,9 @@ order by c.ref, m.seq
 limit %(limit)s;
 
 -- name: index_digests
--- The next digests without an entry, with those among them that do not belong in an index (without text).
-select hashtext(d.found), 2, c.ref, d.id, d.found,
+-- The next digests without an entry, with those among them that do not belong in an index (without text), and the copies of
+-- each, of which one alone has an entry.
+select o.ids, hashtext(d.found), 2, c.ref, d.id, case when o.indexed then '' else d.found end,
        (select coalesce(said_at, created_at) from hitherto.message m
         where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq = d.end_seq limit 1),
        (select said_offset from hitherto.message m
@@ -95,6 +97,12 @@ cross join lateral (
       and not d.indexed
     order by d.id limit %(limit)s
 ) d
+cross join lateral (
+    select array_agg(o.id) as ids, bool_or(exists (
+        select 1 from hitherto.search_entry e where e.tenant = %(tenant)s and e.kind = 2 and e.origin = k.ref and e.place = o.id offset 0)
+    ) as indexed
+    from ({relatives}) k cross join lateral ({copy}) o
+) o
 where s.tenant = %(tenant)s and s.ref = %(ref)s
 limit %(limit)s;
 

@@ -65,9 +65,10 @@ async def hold(connection: AsyncConnection[Any], at: dict[str, Any], changes: Ch
 
 
 async def unindex(connection: AsyncConnection[Any], at: dict[str, Any], gone: Removal) -> None:
-    """Delete the entries and the archived documents of what the changes remove; entries of messages that forks show
-    become theirs. The caller has locked them."""
+    """Delete the entries and the archived documents of what the changes remove; entries of what forks show become
+    theirs. The caller has locked them."""
     if gone.reads:
+        await connection.execute(SQL["move_digests"], {**at, "all": False})
         await connection.execute(SQL["unindex_digests"], at)
     if gone.hidden:
         await connection.execute(SQL["move_entries"], {**at, "ranges": multirange(gone.hidden)})
@@ -84,10 +85,10 @@ async def hold_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last
 
 
 async def unindex_all(connection: AsyncConnection[Any], at: dict[str, Any], *, last: int) -> None:
-    """Delete all entries and archived documents of a conversation; entries of messages that forks show become theirs.
-    Facts are left alone."""
-    everything = {**at, "ranges": multirange([(0, last)] if last >= 0 else [])}
-    for name in ("move_entries", "move_forks"):
+    """Delete all entries and archived documents of a conversation; entries of what forks show become theirs. Facts are
+    left alone."""
+    everything = {**at, "ranges": multirange([(0, last)] if last >= 0 else []), "all": True}
+    for name in ("move_entries", "move_digests", "move_forks"):
         await connection.execute(SQL[name], everything)
     await connection.execute(SQL["unindex_digests"], at)
     await _gone(connection, at, [(0, last)])

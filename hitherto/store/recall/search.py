@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hitherto.core.log.ranges import Ranges
 from hitherto.core.log.speaker import author_in
 from hitherto.core.log.time_zone import with_offset
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
@@ -140,15 +141,43 @@ def _coded(first: int, size: int, loose: _Loose) -> tuple[NDArray[np.uint8], NDA
     return codes, coded
 
 
-def of_relative(block: IndexBlock, relatives: Mapping[int, Relative]) -> IndexBlock:
-    """The block, with messages that relatives have together with a conversation as that one's."""
-    origins = block.origins
+def relatives_from(refs: Iterable[Row], copies: Iterable[Row]) -> dict[int, Relative]:
+    """The value of `SearchData.relatives`. What several conversations that are named have together is the first's."""
+    found: dict[int, Relative] = {}
+    for _, own, ref, through, shown in refs:
+        if ref is not None and own not in found and ref not in found:
+            ranges = tuple([(part.lower, part.upper - 1) for part in shown])
+            found[ref] = Relative(own=own, through=through, shown=ranges, digests={})
+    for own, ref, digest, copy in copies:
+        if ref in found and found[ref].own == own:
+            found[ref].digests[digest] = copy
+    return found
+
+
+def of_relatives(block: IndexBlock, relatives: Mapping[int, Relative]) -> IndexBlock:
+    """The block, with what relatives have together with a conversation as that one's, and without what of it that one
+    does not show."""
+    origins, places, kinds = block.origins, block.places, block.kinds
+    if not relatives or origins is None or places is None:
+        return block
+    origins, places, kinds = origins.copy(), places.copy(), kinds.copy()
     for ref, one in relatives.items():
-        if origins is not None and block.places is not None:
-            there = (origins == ref) & (block.places <= one.through)
-            there &= block.kinds % FURTHER == CODES[EntryKind.MESSAGE]
-            origins = np.where(there, one.own, origins)
-    return replace(block, origins=origins) if relatives else block
+        there = np.flatnonzero(block.origins == ref)
+        messages = there[kinds[there] % FURTHER == CODES[EntryKind.MESSAGE]]
+        messages = messages[places[messages] <= one.through]
+        origins[messages] = one.own
+        kinds[messages[~_in_ranges(places[messages], one.shown)]] = 0
+        for at in there[kinds[there] % FURTHER == CODES[EntryKind.DIGEST]].tolist():
+            if (digest := int(places[at])) in one.digests:
+                copy = one.digests[digest]
+                origins[at], places[at] = one.own, digest if copy is None else copy
+                kinds[at] = 0 if copy is None else kinds[at]
+    return replace(block, origins=origins, places=places, kinds=kinds)
+
+
+def _in_ranges(places: NDArray[np.int64], ranges: Ranges) -> NDArray[np.bool_]:
+    bounds = np.array(ranges, np.int64).reshape(-1, 2)
+    return np.searchsorted(bounds[:, 0], places, "right") > np.searchsorted(bounds[:, 1], places, "left")
 
 
 def without_relatives(sources: Iterable[Source], relatives: Mapping[int, Relative]) -> Iterator[Source]:

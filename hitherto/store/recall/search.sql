@@ -85,16 +85,41 @@ cross join lateral (
 ) v
 group by f.space, f.name, f.dimensions, f.scope;
 
--- name: search_refs
--- The numbers of the scope's own conversations by their names, and of those that have messages of them too.
-select c.id, c.ref, k.ref, k.through
-from unnest(%(ids)s::text[]) as i (id)
+-- part: named
+-- The scope's own conversations of these names, in their order.
+select i.at, c.id, c.ref, c.view_start, c.retracted, c.erased from unnest(%(ids)s::text[]) with ordinality as i (id, at)
 cross join lateral (
     select * from hitherto.conversation c
     where c.tenant = %(tenant)s and hitherto.within(c.user_id, c.agent, %(user)s, %(agent)s, false) and c.agent = %(agent)s
       and c.id = i.id limit 1
 ) c
-cross join lateral (select null::bigint as ref, null::bigint as through union all select * from ({relatives}) k) k;
+
+-- name: search_refs
+-- The numbers of the scope's own conversations by their names, and of those that have messages of them too: up to which one,
+-- and which of these it shows.
+select c.id, c.ref, k.ref, k.through, (
+    select ({shows}) * int8multirange(int8range(null, k.through, '[]')) from (select c.view_start, c.retracted, c.erased) h)
+from ({named}) c
+cross join lateral (select null::bigint as ref, null::bigint as through union all select * from ({relatives}) k) k
+order by c.at;
+
+-- name: search_copies
+-- Of the digests with entries that rest on messages in common with such a conversation, each with the copy that this one uses,
+-- if any.
+select c.ref, r.ref, e.place, l.id
+from ({named}) c
+cross join lateral (select * from ({relatives}) k) r
+cross join lateral (
+    select place from hitherto.search_entry e
+    where e.tenant = %(tenant)s and e.kind = 2 and e.origin = r.ref and e.start_char = 0 offset 0
+) e
+cross join lateral (
+    select * from hitherto.digest d where d.tenant = %(tenant)s and d.id = e.place and d.end_seq <= r.through limit 1
+) d
+left join lateral (
+    select l.id from (select c.ref, r.through) k cross join lateral ({copy}) o
+    cross join lateral (select id from ({live_digests}) l where l.id = o.id limit 1) l
+) l on true;
 
 -- name: search_about
 -- The numbers of the conversations about a subject. In two parts, as the index on the subject leaves out conversations
@@ -146,11 +171,18 @@ where d.tenant = %(tenant)s and hitherto.within(d.user_id, d.agent, %(user)s, %(
 -- Whether the tenant has expired messages that are not erased yet.
 select exists ({expiring_conversations});
 
+-- part: waits_in_common
+-- Whether messages of the conversation `c` that have no entry yet are those of a relative too.
+exists (
+    select 1 from hitherto.fork f where f.tenant = %(tenant)s and f.conversation = c.ref and f.end_seq >= c.indexed_seq offset 0)
+or exists (
+    select 1 from hitherto.fork f where f.tenant = %(tenant)s and f.source = c.ref and f.end_seq >= c.indexed_seq offset 0)
+
 -- name: search_waiting
--- The newest sources without an entry, of all scopes that are searched. A message of several forks is that of the first, or of
--- the one that is named. Digests are found by what waits in the tenant,
--- so that the conversations of the scope need not be gone through; where very many wait, as after an upgrade, not all
--- of them are found. Of a large message, the item is not read for its author.
+-- The newest sources without an entry, of all scopes that are searched. A message or digest of several forks is that of the
+-- first, or of the one that is named. Digests are found by what waits in the tenant, so that the conversations of the scope
+-- need not be gone through; where very many wait, as after an upgrade, not all of them are found. Of a large message, the
+-- item is not read for its author.
 select * from (
     (select case when m.size < 20000 then m.payload::text end, 1 as kind, c.ref as origin, m.seq as place, left(m.text, %(text)s) as text,
             coalesce(m.said_at, m.created_at) as said_at, m.said_offset, c.id, m.seq, m.seq, m.role, c.agent, c.subject, c.title, null as doc_type,
@@ -158,6 +190,7 @@ select * from (
      from hitherto.conversation c
      cross join lateral (
          select array_agg(k.ref) as refs, array_agg(k.through) as throughs from ({relatives}) k
+         where ({waits_in_common})
      ) o
      cross join lateral (
          select * from hitherto.message m
@@ -191,14 +224,25 @@ select * from (
                 where m.tenant = %(tenant)s and m.conversation = d.conversation and m.seq = d.end_seq limit 1),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.conversation_title, null, null, null, d.private
      from (
-         select id from hitherto.digest d
-         where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed
-           and 2 = any(%(kinds)s)
-         order by d.tenant, d.conversation, d.id limit 2000
-     ) w
-     cross join lateral (select * from ({shown_digests}) d where d.id = w.id limit 1) d
-     where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s)
-       and d.text ~ '\S' and {until} and (d.conversation_id = any(%(ids)s::text[]) or not {is_copy}))
+         select d.* from (
+             select id from hitherto.digest d
+             where d.tenant = %(tenant)s and d.action in ('summarize', 'chunk') and d.status = 'completed' and not d.indexed
+               and 2 = any(%(kinds)s)
+             order by d.tenant, d.conversation, d.id limit 2000
+         ) w
+         cross join lateral (select * from ({shown_digests}) d where d.id = w.id limit 1) d
+         where hitherto.within(d.user_id, d.agent, %(user)s, %(agent)s, %(all_agents)s) and d.text ~ '\S' and {until}
+         offset 0
+     ) d
+     where not exists (
+         select 1 from (select d.conversation as ref) c
+         cross join lateral (select * from ({relatives}) k) k
+         cross join lateral ({copy}) o
+         where exists (
+             select 1 from hitherto.search_entry e
+             where e.tenant = %(tenant)s and e.kind = 2 and e.origin = k.ref and e.place = o.id offset 0)
+           or k.ref < d.conversation and d.conversation_id <> all(%(ids)s::text[]) and exists (
+             select 1 from ({live_digests}) l where l.id = o.id offset 0)))
     union all
     (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, ({offset_of_document}),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text, d.private
@@ -216,13 +260,6 @@ select * from (
 ) w
 order by said_at desc, place desc
 limit %(limit)s;
-
--- part: of_relative
--- Where the conversation of the message `m` has it together with the one that searches: that conversation.
-select n.own, n.name, (
-    select view_start from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = n.own limit 1) as view_start
-from unnest(%(relatives)s::bigint[], %(throughs)s::bigint[], %(owns)s::bigint[], %(names)s::text[]) as n (ref, through, own, name)
-where n.ref = m.conversation and n.through >= m.seq limit 1
 
 -- name: search_candidates
 -- The sources of entries as they are now, and the messages near those that are messages, each with its entries and their
@@ -259,35 +296,33 @@ with hit as (
     ) v on true
     group by n.tenant, n.scope, n.kind, n.origin, n.place, n.said_at, n.said_offset, n.author
 )
-select e.scope, e.passages, e.vectors, e.author, e.kind, coalesce(w.origin, e.origin), e.place, w.text, e.said_at, e.said_offset, w.id,
-       w.start_seq,
-       w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata, w.private
-from found e
+select e.scope, e.passages, e.vectors, e.author, e.kind, coalesce(w.origin, e.origin), e.own_place, w.text, e.said_at, e.said_offset, w.id,
+       w.start_seq, w.end_seq, w.role, w.agent, w.subject, w.title, w.doc_type, w.namespace, w.metadata, w.private
+from (
+    select e.*, coalesce((
+               select own from unnest(%(relatives)s::bigint[], %(throughs)s::bigint[], %(owns)s::bigint[]) as n (ref, through, own)
+               where e.kind = 1 and n.ref = e.origin and n.through >= e.place limit 1), e.origin) as own_origin,
+           coalesce((
+               select copy from unnest(%(digests)s::bigint[], %(copies)s::bigint[]) as n (digest, copy)
+               where e.kind = 2 and n.digest = e.place limit 1), e.place) as own_place
+    from found e offset 0
+) e
 cross join lateral (
-    (select coalesce(n.name, c.id) as id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject,
-            left(m.text, %(text)s) as text, c.title, null::text as doc_type, null::text as metadata,
-            null::text as namespace, c.private, n.own as origin
+    (select c.id, m.seq as start_seq, m.seq as end_seq, m.role, c.agent, c.subject, left(m.text, %(text)s) as text, c.title,
+            null::text as doc_type, null::text as metadata, null::text as namespace, c.private, m.conversation as origin
      from hitherto.message m
      cross join lateral (
          select id, agent, subject, title, private, view_start from hitherto.conversation c
          where c.tenant = %(tenant)s and c.ref = m.conversation limit 1
      ) c
-     left join lateral ({of_relative}) n on true
-     where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.origin and m.seq = e.place
+     where e.kind = 1 and m.tenant = %(tenant)s and m.conversation = e.own_origin and m.seq = e.place
        and not m.erased and m.retracted_rev is null and m.seq >= c.view_start
        and (m.expires_at is null or m.expires_at > statement_timestamp())
-       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting}
-       and (n.own is null or exists (
-           select 1 from hitherto.message o
-           where o.tenant = %(tenant)s and o.conversation = n.own and o.seq = m.seq and o.seq >= n.view_start
-             and o.retracted_rev is null and not o.erased offset 0)) limit 1)
+       and (%(until)s::timestamptz is null or m.created_at <= %(until)s) and not {forgetting} limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(d.text, %(text)s), d.conversation_title,
-            null, null, null, d.private, null
-     from ({shown_digests}) d
-     where e.kind = 2 and d.id = e.place and {until} and (d.conversation = any(%(owns)s::bigint[]) or not {is_copy}) and not exists (
-         select 1 from unnest(%(relatives)s::bigint[], %(throughs)s::bigint[]) as n (ref, through)
-         where n.ref = d.conversation and n.through >= d.end_seq) limit 1)
+            null, null, null, d.private, d.conversation
+     from ({shown_digests}) d where e.kind = 2 and d.id = e.own_place and {until} limit 1)
     union all
     (select d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, left(p.text, %(text)s), d.title, d.doc_type,
             d.metadata::text, d.namespace, d.private, null
