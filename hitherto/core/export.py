@@ -200,12 +200,14 @@ class LatestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptConversation:
-    """A conversation without its messages. No digest is claimed."""
+    """A conversation without its messages. No digest is claimed. `sources` are conversations that a fork may be one of,
+    each with how many messages they may have in common."""
 
     record: ConversationRecord
     digests: tuple[Digest, ...] = ()
     archived: tuple[DocumentRecord, ...] = ()
     receipts: tuple[ReceiptRecord, ...] = ()
+    sources: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

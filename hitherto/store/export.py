@@ -258,8 +258,8 @@ class ExportStore(Part):
     async def restore(self, tenant: str, kept: KeptConversation, messages: AsyncIterable[Sequence[Logged]]) -> int:
         """Write a conversation as it was, with its messages (ascending, all of them). Its digests get ids of this
         store's, and its search index is made in the background. It is there whole, or not at all; of its archived
-        documents those whose content is not there yet, of which it returns the number. Raises Conflict if there is a
-        conversation of that name."""
+        documents those whose content is not there yet, of which it returns the number. A fork is one of that among its
+        sources which has most of its first messages. Raises Conflict if there is a conversation of that name."""
         record = kept.record
         scope = Scope(tenant=tenant, user=record.user, agent=record.agent)
         names = rows.scope_values(scope, record.conversation)
@@ -412,7 +412,9 @@ async def _restore(
                     retracted.append((one.seq, one.seq, one.retracted_rev))
     if record.fork is not None:
         names = rows.scope_values(scope, "")
-        await connection.execute(SQL["import_fork"], {**at, **names, **asdict(record.fork)})
+        sources, shares = [name for name, _ in kept.sources], rows.integers([shared for _, shared in kept.sources])
+        values = {**at, **names, **asdict(record.fork), "sources": sources, "shares": shares}
+        await connection.execute(SQL["import_fork"], values)
         await connection.execute(SQL["index_scope"], names)
     dates = {"created_at": record.created_at, "retracted": json.dumps(retracted)}
     await connection.execute(SQL["import_dates"], {**at, **dates})

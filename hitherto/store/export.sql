@@ -82,20 +82,31 @@ left join lateral (
 ) k on true;
 
 -- name: import_fork
--- A fork, of a conversation that was there before and has all messages that are said to be in common.
+-- A fork, of the conversation among these that was there before and has most of the messages that are said to be in
+-- common, up to the first that differs.
 insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
-values (%(tenant)s, %(ref)s, (
-    select o.ref from hitherto.conversation o
-    where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = %(agent)s and o.id = %(source)s and o.ref < %(ref)s
-      and not exists (
-          select 1 from hitherto.message m
-          left join lateral (
-              select true as same from hitherto.message n
-              where n.tenant = %(tenant)s and n.conversation = o.ref and n.seq = m.seq and n.rev = m.rev
-                and n.created_at = m.created_at and n.payload::text = m.payload::text limit 1
-          ) n on true
-          where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq < %(messages)s and n.same is null)
-), %(messages)s - 1, %(rev)s);
+select %(tenant)s, %(ref)s, s.ref, coalesce(s.messages, %(messages)s) - 1, %(rev)s
+from (select 1) one
+left join lateral (
+    select o.ref, c.messages
+    from unnest(%(sources)s::text[], %(shares)s::bigint[]) as n (id, messages)
+    cross join lateral (
+        select ref from hitherto.conversation o
+        where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = %(agent)s and o.id = n.id limit 1
+    ) o
+    cross join lateral (
+        select least(n.messages, min(m.seq)) as messages from hitherto.message m
+        left join lateral (
+            select true as same from hitherto.message p
+            where p.tenant = %(tenant)s and p.conversation = o.ref and p.seq = m.seq and p.rev = m.rev
+              and p.created_at = m.created_at and (p.erased or m.erased or p.payload::text = m.payload::text) limit 1
+        ) s on true
+        where m.tenant = %(tenant)s and m.conversation = %(ref)s and m.seq < n.messages and s.same is null
+    ) c
+    where o.ref < %(ref)s and c.messages > 0
+    order by c.messages desc, o.ref limit 1
+) s on true
+returning conversation;
 
 -- name: export_receipts
 -- A page of the receipts of a conversation.

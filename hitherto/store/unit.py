@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, LiteralString
@@ -30,7 +31,7 @@ from hitherto.core.log.probe import (
     ToolTokens,
     TurnAt,
 )
-from hitherto.core.log.ranges import Ranges, joined, ranges
+from hitherto.core.log.ranges import Ranges, before, joined, ranges
 from hitherto.core.scope import Scope
 from hitherto.store import ledger, rows
 from hitherto.store.connections.row_security import RowSecurityConnection
@@ -196,6 +197,17 @@ class Unit:
         other, and up to which one. Nobody forks this one until the unit ends."""
         with ours():
             return dict(await (await self._connection.execute(SQL["relatives_of"], self._at)).fetchall())
+
+    async def done_in_relatives(self) -> tuple[Ranges, Ranges]:
+        """Of the messages that relatives have too: which are erased in any of them, and which were read for facts about
+        the same subject, in one that is not private."""
+        with ours():
+            found = await (await self._connection.execute(SQL["done_in_relatives"], self._at)).fetchall()
+        erased, extracted = list[tuple[int, int]](), list[tuple[int, int]]()
+        for through, gone, read in found:
+            erased += before(json.loads(gone), through + 1)
+            extracted += before(json.loads(read or "[]"), through + 1)
+        return joined(erased), joined(extracted)
 
     async def digests(self) -> list[Digest]:
         """All digests of the conversation, in order of their ids."""

@@ -192,6 +192,7 @@ CASES = {
         "relatives_with", {"tenant": "of forks", "refs": [FORKS + 7], "throughs": [9], "seqs": [3]}, 0
     ),
     "relatives_of a fork": Case("relatives_of", {"tenant": "of forks", "ref": FORKS + 7}, 1),
+    "done_in_relatives of a fork": Case("done_in_relatives", {"tenant": "of forks", "ref": FORKS + 7}, 1, each=3),
     "messages that fit a budget": Case("messages", {**READ, "tokens": 10 * (LENGTH - 20)}, 21),
     "messages that fit a budget, from the middle": Case(
         "messages", {**READ, "tokens": 10 * LENGTH // 2 + 600, "limit": 20}, 20

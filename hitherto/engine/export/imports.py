@@ -37,6 +37,7 @@ from hitherto.core.run import Run, RunEvent
 from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.export.checks import checked
 from hitherto.engine.export.export import checked_file
+from hitherto.engine.log.erase import erase_as_relatives
 from hitherto.engine.services import Services
 from hitherto.errors import Conflict, InvalidExport, InvalidInput, InvalidMessage, InvalidScope
 
@@ -104,6 +105,11 @@ def _page(file: Lines) -> list[Record | InvalidExport]:
     return found
 
 
+_Sources = tuple[tuple[str, int], ...]
+"""The conversation that one was forked from, and, where that was refused, those that it was forked from: each with how
+many messages both have."""
+
+
 @dataclass(eq=False)
 class _Import:
     """One import. `record` is the next record, the one at `line`; None at the end of the file."""
@@ -123,6 +129,12 @@ class _Import:
     there: dict[tuple[str, str, str], Ranges] = field(default_factory=dict[tuple[str, str, str], Ranges])
     """By user, agent and name, the conversations that are those of the export, with the messages that are erased. What
     refers to any other is left out."""
+    refused: dict[tuple[str, str, str], _Sources] = field(default_factory=dict[tuple[str, str, str], _Sources])
+    """Those that are others than the export's, with what those of the export were forked from."""
+    forks: dict[tuple[str, str, str], tuple[str, int]] = field(
+        default_factory=dict[tuple[str, str, str], tuple[str, int]]
+    )
+    """Of those that were refused, the fork that has most of its messages, and how many."""
     since: dict[tuple[str, str, str], Ranges] = field(default_factory=dict[tuple[str, str, str], Ranges])
     """Those of the erased messages that the export has."""
 
@@ -224,31 +236,55 @@ class _Import:
             kept = renumbered(found)
         except KeyError:
             self._fail(f"the digests of {name!r} name others that are not there")
+        sources = self._sources(record)
         if await self.services.store.head(scope, name) is None:
             begun = self.line
             try:
+                kept = replace(kept, sources=self._in_their_place(record, sources))
                 documents = await self.services.store.export.restore(self.tenant, kept, self._messages(kept))
             except Conflict as error:
                 if self.line != begun:
                     self._fail(f"{name!r} cannot be imported: {error}")
             else:
                 self._count(conversations=True, messages=kept.record.head.next_seq, documents=documents)
-                self.there[scope.user, scope.agent, name] = kept.record.head.erased
+                await self._note(scope, kept, sources)
                 return
-        await self._compare(scope, kept)
-
-    async def _compare(self, scope: Scope, kept: KeptConversation) -> None:
-        """There is a conversation of that name: skip the one of the export, or refuse it."""
-        name = kept.record.conversation
         if await self._is_there(scope, kept):
-            head = await self.services.store.head(scope, name)
             self._count(skipped=True)
-            erased = () if head is None else head.erased
-            self.there[scope.user, scope.agent, name] = erased
-            self.since[scope.user, scope.agent, name] = without(erased, kept.record.head.erased)
+            await self._note(scope, kept, sources)
         else:
             refused = f"{name!r} of {scope.user} with {scope.agent}"
             self.report = replace(self.report, refused=(*self.report.refused, refused))
+            self.refused[scope.user, scope.agent, name] = sources
+
+    def _sources(self, record: ConversationRecord) -> _Sources:
+        fork = record.fork
+        if fork is None or fork.source is None:
+            return ()
+        further = self.refused.get((record.user, record.agent, fork.source), ())
+        return ((fork.source, fork.messages), *((name, min(shared, fork.messages)) for name, shared in further))
+
+    def _in_their_place(self, record: ConversationRecord, sources: _Sources) -> _Sources:
+        """The sources, each with the fork that has its place if it was refused."""
+        found = list(sources)
+        for name, shared in sources:
+            if (fork := self.forks.get((record.user, record.agent, name))) is not None:
+                found.append((fork[0], min(shared, fork[1])))
+        return tuple(found)
+
+    async def _note(self, scope: Scope, kept: KeptConversation, sources: _Sources) -> None:
+        """The conversation is there. What is erased where its messages are too is erased in it."""
+        store, name = self.services.store, kept.record.conversation
+        if kept.record.fork is not None:
+            await erase_as_relatives(store, scope, name, self.services.canonical)
+        head = await store.head(scope, name)
+        erased = () if head is None else head.erased
+        self.there[scope.user, scope.agent, name] = erased
+        self.since[scope.user, scope.agent, name] = without(erased, kept.record.head.erased)
+        for source, shared in sources:
+            one = (scope.user, scope.agent, source)
+            if one in self.refused and shared > self.forks.get(one, ("", 0))[1]:
+                self.forks[one] = (name, shared)
 
     async def _is_there(self, scope: Scope, kept: KeptConversation) -> bool:
         """Whether the conversation of that name is the one of the export, perhaps further on: it began at the same

@@ -77,6 +77,16 @@ async def erase_messages(
     return count
 
 
+async def erase_as_relatives(store: Store, scope: Scope, conversation: str, counter: TokenCounter) -> None:
+    """Erase the messages of a conversation that are erased where they are too, in all forks that have them."""
+    async with store.write(scope, conversation) as unit:
+        erased, _ = await unit.done_in_relatives()
+        left = without(erased, unit.head.erased)
+    if left:
+        seqs = [seq for first, last in left for seq in range(first, last + 1)]
+        await erase_messages(store, scope, conversation, seqs, counter)
+
+
 async def _erase_in(unit: Unit, seqs: Collection[int], counter: TokenCounter, *, keep_facts: bool) -> int:
     """Erase these messages of one conversation. Returns how many were not erased before."""
     erased = without(ranges(seqs), unit.head.erased)

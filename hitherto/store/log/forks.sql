@@ -189,6 +189,17 @@ order by o.ref;
 -- The conversations that have the first messages of this one too, and up to which one.
 select k.ref, k.through from (select %(ref)s::bigint as ref) c cross join lateral ({relatives}) k;
 
+-- name: done_in_relatives
+-- Which messages of each relative are erased, and which were read for facts about the same subject; up to which they are
+-- those of this conversation.
+select k.through, o.erased::text, o.extracted::text
+from (select ref, subject from hitherto.conversation c where c.tenant = %(tenant)s and c.ref = %(ref)s limit 1) c
+cross join lateral ({relatives}) k
+cross join lateral (
+    select erased::text, case when o.subject = c.subject and not o.private then o.extracted end as extracted
+    from hitherto.conversation o where o.tenant = %(tenant)s and o.ref = k.ref limit 1
+) o;
+
 -- name: move_entries
 -- Messages of these ranges are shown no more: what the index has of them is that of another conversation that shows them,
 -- if there is one that is not private.
