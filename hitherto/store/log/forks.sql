@@ -86,22 +86,25 @@ cross join lateral (
 ) f;
 
 -- name: digests_to_copy
--- The digests in use that rest on messages below `stop` alone, and an id for a copy of each.
+-- The digests that rest on messages below `stop` alone, those in use and those of branches that were left, and an id for a
+-- copy of each.
 select id, nextval('hitherto.digest_id_seq') from (
-    select id from hitherto.digest
-    where tenant = %(tenant)s and conversation = %(source)s and status = 'completed' and visible_rev is not null
-      and hidden_rev is null and action <> 'facts' and end_seq < %(stop)s
+    select id from hitherto.digest d
+    where tenant = %(tenant)s and conversation = %(source)s and visible_rev is not null and action <> 'facts' and end_seq < %(stop)s
+      and (status = 'completed' and hidden_rev is null or status = 'superseded' and exists (
+          select 1 from hitherto.message m
+          where m.tenant = %(tenant)s and m.conversation = %(source)s and m.seq = d.end_seq and m.retracted_rev = d.hidden_rev offset 0))
     order by id
 ) d;
 
 -- name: copy_digests
 with copied as (
     insert into hitherto.digest (id, tenant, conversation, stage, spec, policy, needs, action, start_seq, end_seq, base_id, status,
-        attempt, tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, created_at, completed_at, items, text,
-        model, prompt_version, generation_time_ms, indexed)
+        attempt, tokens, freed, since, kept_from, opaque, family, fired_rev, visible_rev, hidden_rev, created_at, completed_at,
+        items, text, model, prompt_version, generation_time_ms, indexed)
     select n.id, d.tenant, %(ref)s, d.stage, d.spec, d.policy, d.needs, d.action, d.start_seq, d.end_seq, b.id, d.status,
-           d.attempt, d.tokens, d.freed, d.since, d.kept_from, d.opaque, d.family, d.fired_rev, d.visible_rev, d.created_at,
-           d.completed_at, d.items, d.text, d.model, d.prompt_version, d.generation_time_ms, exists (
+           d.attempt, d.tokens, d.freed, d.since, d.kept_from, d.opaque, d.family, d.fired_rev, d.visible_rev, d.hidden_rev,
+           d.created_at, d.completed_at, d.items, d.text, d.model, d.prompt_version, d.generation_time_ms, exists (
                select 1 from hitherto.search_entry e
                where e.tenant = %(tenant)s and e.kind = 2 and e.origin = %(source)s and e.place = d.id offset 0)
     from unnest(%(digests)s::bigint[], %(copies)s::bigint[]) as n (of, id)

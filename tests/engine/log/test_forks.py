@@ -146,6 +146,24 @@ async def test_no_model_is_asked_twice(store: Store) -> None:
         assert [one.id for one in await memory.facts(SCOPE).list()][: len(facts)] == [one.id for one in facts]
 
 
+async def test_digests_of_a_branch_that_was_left_are_used_in_a_fork(store: Store) -> None:
+    model = Scripted(then=says_each)
+    async with open_on(store, model=model, policy=policies.rolling(threshold=4, keep_last=2)) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*(user(f"The {number}th heron.") for number in range(6)))
+        await memory.wait_for_digests()
+        await chat.append(user("Other."), at=0)
+        fork, asked = await chat.fork(), len(model.calls)
+        for one in (chat, fork):
+            await one.switch(5)
+            await one.append(user("Another heron."))
+            await memory.wait_for_digests()
+            head = await one.head()
+            assert head is not None
+            assert head.digest is not None
+        assert len(model.calls) == asked
+
+
 async def test_what_is_left_to_be_read_is_not_read_in_the_fork_until_it_goes_on(store: Store) -> None:
     model = Scripted(then=hears)
     async with open_on(store, model=model, worker=False, rest_after=3_600) as memory:
