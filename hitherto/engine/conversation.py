@@ -543,7 +543,7 @@ class Conversation:
         return Transcript(entries=tuple(entries[more:]), rev=rev, before=entries[1].seq if more else None)
 
     def _entry(self, one: Logged, way: Sequence[int | None], asked: int | None) -> TranscriptEntry:
-        codec, (first, place, ways, earlier, later) = self._services.codec(one.message.wire), way
+        codec, (first, place, ways, earlier, later, follows) = self._services.codec(one.message.wire), way
         return TranscriptEntry(
             seq=one.seq,
             role=one.message.role,
@@ -551,7 +551,7 @@ class Conversation:
             said_at=one.said_at,
             attachments=tuple(codec.attachments(one.message)),
             partial=one.message.raw_metadata != "{}" and one.message.metadata.get("partial") is True,
-            at=one.seq - 1 if one.message.role is Role.USER else asked,
+            at=follows if one.message.role is Role.USER else asked,
             branch=place or 1,
             branches=ways or 1,
             branch_seq=first if (ways or 1) > 1 else None,
