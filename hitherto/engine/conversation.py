@@ -278,6 +278,12 @@ class Conversation:
         if at is None:
             head = await self.head()
             if head is None or head.closed or head.next_seq == head.view_start:
+                last = next(iter((await self.transcript(limit=1)).entries), None)
+                if last is not None and last.partial and last.at is not None:
+                    raise InvalidInput(
+                        f"{self.id!r} ends with an answer that broke off: at={last.at} answers anew, or retry its turn "
+                        "with the same key"
+                    )
                 raise InvalidInput(
                     f"{self.id!r} ends with an answer, or is empty: there is nothing to answer. Give the question, or "
                     "at=… with the seq of the message to be answered anew"
