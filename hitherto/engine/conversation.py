@@ -278,6 +278,12 @@ class Conversation:
         if at is None:
             head = await self.head()
             if head is None or head.closed or head.next_seq == head.view_start:
+                last = next(iter((await self.transcript(limit=1)).entries), None)
+                if last is not None and last.partial and last.at is not None:
+                    raise InvalidInput(
+                        f"{self.id!r} ends with an answer that broke off: at={last.at} answers anew, or retry its turn "
+                        "with the same key"
+                    )
                 raise InvalidInput(
                     f"{self.id!r} ends with an answer, or is empty: there is nothing to answer. Give the question, or "
                     "at=… with the seq of the message to be answered anew"
@@ -543,7 +549,7 @@ class Conversation:
         return Transcript(entries=tuple(entries[more:]), rev=rev, before=entries[1].seq if more else None)
 
     def _entry(self, one: Logged, way: Sequence[int | None], asked: int | None) -> TranscriptEntry:
-        codec, (first, place, ways, earlier, later) = self._services.codec(one.message.wire), way
+        codec, (first, place, ways, earlier, later, follows) = self._services.codec(one.message.wire), way
         return TranscriptEntry(
             seq=one.seq,
             role=one.message.role,
@@ -551,7 +557,7 @@ class Conversation:
             said_at=one.said_at,
             attachments=tuple(codec.attachments(one.message)),
             partial=one.message.raw_metadata != "{}" and one.message.metadata.get("partial") is True,
-            at=one.seq - 1 if one.message.role is Role.USER else asked,
+            at=follows if one.message.role is Role.USER else asked,
             branch=place or 1,
             branches=ways or 1,
             branch_seq=first if (ways or 1) > 1 else None,

@@ -304,6 +304,9 @@ class Turn:
             log.debug("A turn of %s ended without an answer", name, **whose)
             return
         if self._broken:
+            if self._key is not None and self._question and not self._appended:
+                await self._append_step(list(self._question), none())  # a retry takes back the answer alone
+                batch = batch[len(self._question) :]
             batch[-1] = marked(batch[-1], self._key, len(batch))
             self._result = await self._append_batch(self._dated(batch), None, none())  # under which nothing is due
             return
@@ -324,11 +327,11 @@ class Turn:
         if any(one.answers for one in step):
             await self._append_step(step)
 
-    async def _append_step(self, step: list[Message]) -> None:
+    async def _append_step(self, step: list[Message], policy: Policy | None = None) -> None:
         """Append the calls and results before the next request, with the question before the first."""
         key = None if self._key is None else step_key(self._key, self._steps)
         try:
-            self._result = await self._append_batch(self._dated(step), key)
+            self._result = await self._append_batch(self._dated(step), key, policy)
         except IdempotencyKeyReused as error:
             self._overtaken = True
             raise IdempotencyKeyReused(

@@ -260,6 +260,14 @@ class Unit:
             found = await self._connection.execute(SQL["forgotten"], {**self._whose, "first": first, "last": last})
             return ranges([seq async for (seq,) in found])
 
+    async def facts_left(self, facts: Collection[int]) -> set[int]:
+        """Which of these facts are there, and not deleted."""
+        with ours():
+            found = await self._connection.execute(
+                SQL["facts_left"], {**self._whose, "ids": rows.integers(list(facts))}
+            )
+            return {number async for (number,) in found}
+
     async def remember(self, subject: str, fact: NewFact) -> AddedFact:
         """Write a fact that the agent remembers about a subject: private, not confirmed, by nobody. Its messages are of
         this conversation; one of them may be that which is appended next. Where a current fact says the same, that was

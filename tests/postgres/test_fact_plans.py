@@ -52,9 +52,11 @@ FILL = f"""
     union all select 'acme', {LATE}, 'u', 'a', 'late', 1, 20, 200, 5, 10, now(), '';
     insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
         tool_names, metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at)
-    select 'acme', 1, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}', '{{}}',
+    select 'acme', c, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}', '{{}}',
            '{{}}', 10, 10 * (n + 1), n + 1, n + 1, 0, 1, now()
-    from generate_series(0, {LENGTH - 1}) n;
+    from generate_series(1, 2) c, generate_series(0, {LENGTH - 1}) n;
+    insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
+    select 'acme', n + 1, n, 9, 1 from generate_series(1, {MORE // 10}, 2) n;
 
     insert into hitherto.fact_subject (tenant, user_id, agent, subject)
     select 'acme', 'u' || n, 'a', 's1' from generate_series(1, {MORE // 10}) n
@@ -177,6 +179,8 @@ CASES = {
     "messages_of_fact": bound("messages_of_fact", {**SCOPE, "id": 7, "mention": False, "most_evidence": 100}, 1, 3),
     "asked_to_forget": bound("asked_to_forget", {**SCOPE, "ref": 7, "first": 0, "last": 9}, 0, 40),
     "forgotten": bound("forgotten", {**SCOPE, "ref": 1, "first": 100, "last": 109}, 0, 40),
+    "say_in_relatives": bound("say_in_relatives", {**BOOK, "ref": 1, "seqs": [6, 7, LENGTH - 1]}, 2, 30),
+    "facts_left": bound("facts_left", {**SCOPE, "ids": [7, LATE]}, 1, 2),
     "repeat_fact": bound("repeat_fact", {**NEW, "id": 7}, 1, 20),
     "supersede_facts": bound("supersede_facts", {**NEW, "fingerprint": "u7", "facts": [8]}, 1, 20),
     "supersede_facts, all of a category": bound(

@@ -27,11 +27,13 @@ from tests.postgres.plans import (
 LENGTH = 8_000
 OTHERS = 400
 FORKS = 100_000
+REWOUND = 200_000
 CLAIMED = 1_000_000
 
 SCOPE = {"tenant": "acme", "user": "u", "agent": "a"}
 MAIN = {**SCOPE, "conversation": "c-0"}
 REF = {"tenant": "acme", "ref": 1}
+REWOUND_ONE = {**MAIN, "tenant": "of rewound", "limit": 50}
 CALL = hashlib.sha256(b"7").digest()
 KEY = hashlib.sha256(str(LENGTH // 2).encode()).digest()
 HELD = {"tenant": "acme", "digest": CLAIMED}
@@ -116,6 +118,21 @@ FILL = f"""
     insert into hitherto.fork (tenant, conversation, source, end_seq, rev)
     select 'of forks', {FORKS} + n, {FORKS} + n - 1, 3, 2 from generate_series(1, {LENGTH - 1}, 2) n;
 
+    -- All but the first ten messages were taken back, and two more came instead.
+    insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, dialogue)
+    values ('of rewound', {REWOUND}, 'u', 'a', 'c-0', 9, {LENGTH + 2}, 12);
+    insert into hitherto.message (tenant, conversation, seq, wire, role, kind, text, payload, call_ids, result_ids,
+        tool_names, metadata, tokens, sum_tokens, sum_turns, sum_dialogue, sum_results, rev, created_at, retracted_rev)
+    select 'of rewound', {
+    REWOUND
+}, n, 'openai.chat', 'user', 'text', 'text of a message', '{{"a": "b"}}', '{{}}', '{{}}',
+           '{{}}', '{{}}', 10, 10 * (n + 1), n + 1, case when n < {LENGTH} then n + 1 else n - {LENGTH} + 11 end, 0, 1,
+           now(), case when n between 10 and {LENGTH - 1} then 8 end
+    from generate_series(0, {LENGTH + 1}) n;
+    insert into hitherto.branch (tenant, conversation, start_seq, parent_seq) values ('of rewound', {REWOUND}, {
+    LENGTH
+}, 9);
+
     insert into hitherto.open_call (tenant, conversation, call_hash, call_id, seq, group_seq, turn, tool)
     select 'acme', case when n % 10 = 0 then 1 + n / 10 % {
     OTHERS
@@ -187,6 +204,8 @@ CASES = {
     "tail": Case("tail", {**REF, "view_start": 0, "stop": LENGTH, "n": 20}, 20),
     "transcript": Case("transcript", {**MAIN, "before": 2**62, "limit": 50}, 51, each=4),
     "transcript of the middle": Case("transcript", {**MAIN, "before": LENGTH // 2, "limit": 50}, 51, each=4),
+    "transcript, most of it taken back": Case("transcript", {**REWOUND_ONE, "before": 2**62}, 12, each=4),
+    "transcript, up to what was taken back": Case("transcript", {**REWOUND_ONE, "before": LENGTH}, 10, each=4),
     "relatives_with": Case("relatives_with", {"tenant": "acme", "refs": [1], "throughs": [9], "seqs": [7]}, 1),
     "relatives_with of a fork": Case(
         "relatives_with", {"tenant": "of forks", "refs": [FORKS + 7], "throughs": [9], "seqs": [3]}, 0

@@ -214,7 +214,7 @@ class DigestMaker:
         )
         found_facts = None
         if about is not None and made.facts is not None:
-            found_facts = found_facts_of(work, about[0], made.facts)
+            found_facts = found_facts_of(work, about[0], made.facts, about[1].known)
         if isinstance(action, Summarize) and action.archive:
             archive = await self._archivist.document(work, outcome, ledger, action=action)
             outcome = replace(outcome, archive=archive)
@@ -240,7 +240,7 @@ class DigestMaker:
         except Exception as error:  # a user-supplied model may not know this task
             log.exception("The model failed unexpectedly on the reading %s", work.digest.id)
             raise InvalidModelAnswer(told(error)) from None
-        return DigestResult(outcome, found_facts_of(work, about[0], made.facts or ()))
+        return DigestResult(outcome, found_facts_of(work, about[0], made.facts or (), about[1].known))
 
     async def _made(self, making: Digesting, work: DigestWork, size: int, ledger: list[ModelCall]) -> DigestContent:
         """What comes of the generator once the model has answered its prompts."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from hitherto.core.digests.digest import DigestWork
 from hitherto.core.facts.extract import FactsTask
-from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts
+from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts, fingerprint_of_fact
 from hitherto.core.facts.known import known_facts_to_show, pieces
 from hitherto.core.facts.merge import merged
 from hitherto.core.facts.queries import CurrentFacts
@@ -36,12 +36,14 @@ MOST_EXTRACTED = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFacts:
-    """The facts about a subject that a model found in a digest's messages, `start` to `end` (inclusive)."""
+    """The facts about a subject that a model found in a digest's messages, `start` to `end` (inclusive). It was shown
+    the facts `known`."""
 
     subject: str
     found: tuple[ExtractedFact, ...]
     start: int
     end: int
+    known: tuple[KnownFact, ...] = ()
 
 
 async def facts_task(services: Services, embedding: Embedding, work: DigestWork) -> tuple[str, FactsTask] | None:
@@ -92,32 +94,43 @@ async def _bearing(
     return tuple(by_id[number] for number in columns.ids[places].tolist() if number in by_id)
 
 
-def found_facts_of(work: DigestWork, subject: str, found: Sequence[ExtractedFact]) -> FoundFacts:
+def found_facts_of(
+    work: DigestWork, subject: str, found: Sequence[ExtractedFact], known: tuple[KnownFact, ...] = ()
+) -> FoundFacts:
     """What was found in the messages of `work`. A digest that only finds facts has read its range, whatever is left of
     its messages."""
     start, end = work.digest.start, work.digest.end
     if work.digest.action is not DigestAction.FACTS:
         start, end = work.messages[0].seq, work.messages[-1].seq
-    return FoundFacts(subject=subject, found=tuple(found), start=start, end=end)
+    return FoundFacts(subject=subject, found=tuple(found), start=start, end=end, known=known)
 
 
 async def merge_found(unit: Unit, services: Services, work: DigestWork, found_facts: FoundFacts) -> LearnedFacts | None:
     """The found facts, merged with the facts current in `unit`, which may have changed since the model was asked. A
     message of which an agent had remembered something that was deleted says nothing, nor one that may mention what was
-    forgotten.
+    forgotten, or that was read in a relative that has it too. What repeats a fact that was erased or deleted meanwhile,
+    in its words, is left out: the model may have them from there alone.
 
     None where merging fails: an error here must not lose the digest that was made and paid for. The messages then do
     not count as extracted, so that the next digest of them can learn their facts.
     """
     current = await unit.current_facts(found_facts.subject)
     forgotten = await unit.forgotten(found_facts.start, found_facts.end)
+    _, read = await unit.done_in_relatives()
+    unknown = {one.repeats for one in found_facts.found if one.repeats is not None} - {one.id for one in current.facts}
+    gone = unknown - await unit.facts_left(unknown) if unknown else unknown
+    words = {one.id: fingerprint_of_fact(one.content) for one in found_facts.known if one.id in gone}
     try:
         return await asyncio.to_thread(
             merged,
             current.facts,
-            found_facts.found,
+            [
+                one
+                for one in found_facts.found
+                if one.repeats is None or words.get(one.repeats) != fingerprint_of_fact(one.content)
+            ],
             subject=found_facts.subject,
-            extracted=joined((*unit.head.extracted, *forgotten)),
+            extracted=joined((*unit.head.extracted, *forgotten, *read)),
             single=services.settings.single_fact_categories,
             count=services.canonical.count,
             said_at={one.seq: one.said_at for one in work.messages},

@@ -104,6 +104,9 @@ async def learn(
             values["single_valued"] = row is not None and row[1]
         if fact.supersedes or values["single_valued"]:
             await connection.execute(SQL["supersede_facts"], values)
+    if learned.facts or learned.repeated:
+        seqs = {seq for one in (*learned.facts, *learned.repeated) for seq in one.seqs}
+        await connection.execute(SQL["say_in_relatives"], {**about, "seqs": sorted(seqs)})
     if changes.retract:
         back = {**at, **_bounds(changes.retract)}
         await connection.execute(SQL["withdraw_facts"], back)

@@ -262,6 +262,43 @@ with there as (
 )
 select fingerprint, category from there where exists (select 1 from evidence);
 
+-- name: say_in_relatives
+-- What these messages say about the subject, they say in the relatives that have them too. One that is being written
+-- meanwhile is passed over: nothing waits for another conversation here.
+insert into hitherto.fact_evidence (tenant, fact, conversation, seq, said_at, retracted)
+select f.tenant, f.id, m.conversation, m.seq, e.said_at, m.retracted_rev is not null
+from (select %(ref)s::bigint as ref) c
+cross join lateral ({relatives}) k
+cross join lateral (
+    select ref from hitherto.conversation h
+    where h.tenant = %(tenant)s and h.ref = k.ref and not h.private limit 1 for key share skip locked
+) h
+cross join unnest(%(seqs)s::bigint[]) as s (seq)
+cross join lateral (
+    select conversation, seq, retracted_rev from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = h.ref and m.seq = s.seq and not m.erased limit 1 for share skip locked
+) m
+cross join lateral (
+    select fact, said_at from hitherto.fact_evidence e
+    where e.tenant = %(tenant)s and e.conversation = c.ref and e.seq = s.seq and not e.mention offset 0
+) e
+cross join lateral (
+    select tenant, id from hitherto.fact f
+    where f.tenant = %(tenant)s and f.id = e.fact and f.subject = %(subject)s and f.state <> 'deleted' limit 1
+) f
+where k.through >= s.seq
+on conflict (tenant, fact, conversation, seq) do nothing
+returning fact;
+
+-- name: facts_left
+-- Which of these facts are there, and not deleted.
+select f.id from unnest(%(ids)s::bigint[]) as n (id)
+cross join lateral (
+    select id, state from hitherto.fact f
+    where f.tenant = %(tenant)s and f.id = n.id and f.user_id = %(user)s and f.agent = %(agent)s limit 1
+) f
+where f.state <> 'deleted';
+
 -- name: supersede_facts
 -- Supersede facts of the subject by the one with this fingerprint; with `single_valued`, all others of its category
 -- too. Deletes their entries.

@@ -43,14 +43,24 @@ where not exists (
 order by m.seq limit %(limit)s;
 
 -- name: transcript
--- The newest messages that users see of a conversation, newest first: those of users and final ones of assistants. Where
+-- The newest messages that users see of a conversation, newest first: those of users and final ones of assistants, each with
+-- the message that it follows. Where
 -- several ways part between the one before and it: the first message of the present way, its place among them, how many
 -- there are, and the first messages of the ways beside it; without ways that begin with what was erased.
 -- One message more is read than asked for, as the one before the last. (What is shown ascends with its running count, and is
 -- found by that alone: with a seq beside it, the planner would take another index and read all.)
 with c as materialized (
-    select ref, rev, view_start, view_dialogue from hitherto.conversation
+    select ref, rev, view_start, view_dialogue, next_seq, dialogue from hitherto.conversation
     where tenant = %(tenant)s and user_id = %(user)s and agent = %(agent)s and id = %(conversation)s limit 1
+), bound as materialized (
+    select coalesce(case when %(before)s >= c.next_seq then c.dialogue end, (
+        select o.sum_dialogue - 1 from hitherto.message o
+        where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq = %(before)s and o.retracted_rev is null
+          and o.kind = 'text' and o.role in ('user', 'assistant') limit 1), (
+        select o.sum_dialogue from hitherto.message o
+        where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq < %(before)s and o.retracted_rev is null
+        order by o.seq desc limit 1)) as dialogue
+    from c
 ), shown as (
     select m.*, c.view_start - 1 as before_all from c
     cross join lateral (
@@ -58,14 +68,12 @@ with c as materialized (
     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role in ('user', 'assistant')
       and m.retracted_rev is null and not m.erased and m.sum_dialogue > c.view_dialogue
       and (m.expires_at is null or m.expires_at > statement_timestamp())
-      and m.sum_dialogue <= (
-        select o.sum_dialogue from hitherto.message o
-        where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq < %(before)s and o.retracted_rev is null
-        order by o.seq desc limit 1)
+      and m.sum_dialogue <= (select dialogue from bound)
     order by m.sum_dialogue desc limit %(limit)s::bigint + 1
     ) m
 )
-select c.rev, {message_columns}, w.seq, w.place, w.ways, w.earlier, w.later
+select c.rev, {message_columns}, w.seq, w.place, w.ways, w.earlier, w.later,
+       coalesce(a.parent_seq, m.seq - 1) as follows
 from c
 left join (
     select *, lag(seq, 1, before_all) over (order by seq) as earlier from shown
@@ -82,9 +90,17 @@ left join lateral (
         order by b.parent_seq limit 1
     ) p
     cross join lateral (
-        select o.seq from hitherto.message o
-        where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq > p.seq and o.retracted_rev is null
-        order by o.seq limit 1
+        select x.seq from (
+            select p.seq + 1 as seq
+            union all
+            select b.start_seq from hitherto.branch b
+            where b.tenant = %(tenant)s and b.conversation = c.ref and b.parent_seq = p.seq
+        ) x
+        cross join lateral (
+            select retracted_rev from hitherto.message o
+            where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq = x.seq limit 1
+        ) o
+        where o.retracted_rev is null limit 1
     ) f
     cross join lateral (
         select (not exists (
@@ -104,6 +120,10 @@ left join lateral (
             where o.tenant = %(tenant)s and o.conversation = c.ref and o.seq = b.start_seq and not o.erased offset 0))
     ) b
 ) w on true
+left join lateral (
+    select parent_seq from hitherto.branch b
+    where b.tenant = %(tenant)s and b.conversation = c.ref and b.start_seq = m.seq limit 1
+) a on true
 order by m.seq desc;
 
 -- name: retracted

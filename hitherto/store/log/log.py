@@ -281,8 +281,9 @@ class LogStore(Part):
         self, scope: Scope, conversation: str, *, before: int | None, limit: int
     ) -> tuple[int, list[tuple[Logged, Sequence[int | None]]]]:
         """The revision, and the newest messages before the seq `before` that users see, newest first, at most `limit`
-        and one more. With each five numbers: where several ways part before it, the first message of the present one,
-        its place among them, how many there are, and the first messages of the ways beside it. One round trip."""
+        and one more. With each six numbers: where several ways part before it, the first message of the present one,
+        its place among them, how many there are, and the first messages of the ways beside it; and the message that it
+        follows. One round trip."""
         names = rows.scope_values(scope, conversation)
         values = {**names, "before": _NEVER if before is None else before, "limit": limit}
 
@@ -291,7 +292,7 @@ class LogStore(Part):
 
         async with self._with_connection(read) as found:
             rev = found[0][0] if found else 0
-            return rev, [(rows.logged_from(row[1:-5]), row[-5:]) for row in found if row[1] is not None]
+            return rev, [(rows.logged_from(row[1:-6]), row[-6:]) for row in found if row[1] is not None]
 
     async def scopes(
         self, by: ScopePart, *, tenant: str | None = None, user: str | None = None, beyond: str = "", limit: int

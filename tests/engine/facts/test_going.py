@@ -85,6 +85,19 @@ class TestDeleting:
             assert again.id != number
             assert sources(again) == [("d", 0)]
 
+    async def test_while_a_digest_takes_something_else_for_the_same(self, store: Store) -> None:
+        """Its words come from what the model was shown of the fact, and not from the messages that it was to read."""
+        same = ScriptedFact("hobby", CELLO.content, [0], relation="repeats", known=1)
+        gate = Gate(items("They talked.", facts=[same, ("hobby", "Sings.", [0])]))
+        async with opened(store, model=Scripted([listener(CELLO), gate])) as memory:
+            chat = await dialogue(memory, "c", CELLO.text)
+            await memory.conversation("d", scope=ANA, subject=ROSA).append(*two_turns("As I told you."))
+            await gate.reached()
+            await chat.erase(0)
+            gate.open()
+            await memory.wait_for_digests()
+            assert [one.content for one in await memory.facts(ANA).list()] == ["Sings."]
+
     async def test_while_a_digest_of_the_same_fact_is_edited(self, store: Store) -> None:
         """What a person wrote stands, whatever a model repeats of what it said before."""
         again = items("They talked.", facts=[ScriptedFact("hobby", CELLO.content, [0], relation="repeats", known=1)])

@@ -103,6 +103,12 @@ async def test_what_goes_in_the_place_of_an_entry(chat: Conversation) -> None:
     assert [one.at for one in (await chat.transcript()).entries] == [None, 1, 2, 3, 4, 5, 6]
     assert [one.at for one in (await chat.transcript(limit=3)).entries] == [4, 5, 6]
     assert [one.at for one in (await chat.transcript(before=4, limit=1)).entries] == [2]
+    fork = await chat.fork(at=1)
+    await fork.append(user("a?"), assistant("a"))
+    await fork.append(user("b?"), at=1)
+    assert [one.at for one in (await fork.transcript()).entries] == [None, 1], (
+        "it does not stand behind what it replaced"
+    )
     for seq in (5, 4, 2):
         entry = next(one for one in (await chat.transcript()).entries if one.seq == seq)
         before = await texts(chat, before=seq)

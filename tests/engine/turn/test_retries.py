@@ -10,7 +10,7 @@ import pytest
 
 from hitherto import Conversation, Turn, assistant, tool_result, user
 from hitherto.engine.turn_retry import key_mark
-from hitherto.errors import IdempotencyKeyReused, NotFound
+from hitherto.errors import IdempotencyKeyReused, InvalidInput, NotFound
 from tests.engine.turn.asking import (
     Api,
     broken_off,
@@ -70,7 +70,20 @@ async def test_a_retry_takes_back_what_broke_off(chat: Conversation) -> None:
         assert "Yes, it" not in json.dumps(turn.request)
         await turn.add("Yes, it is.")
     assert await shown(chat) == ["Hello.", "Hello.", "Is it?", "Yes, it is."]
-    assert len(await chat.messages()) == 8, "the log keeps everything"
+    assert len(await chat.messages()) == 6, "the log keeps everything, and the question once"
+    *_, asked, answered = (await chat.transcript()).entries
+    assert (asked.branches, answered.branches) == (1, 3)
+
+
+async def test_what_broke_off_is_answered_anew_by_its_place(chat: Conversation) -> None:
+    await chat.append(user("Hello."), assistant("Hello."))
+    await broken_off(chat, "Ye")
+    with pytest.raises(InvalidInput, match="broke off: at=2 answers anew"):
+        async with chat.turn():
+            pass
+    async with chat.turn(at=2) as turn:
+        await turn.add("Yes, it is.")
+    assert await shown(chat) == ["Hello.", "Hello.", "Is it?", "Yes, it is."]
 
 
 async def test_a_rest_that_others_have_answered_stays(chat: Conversation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.engine.conftest import *  # noqa: F403
 from tests.engine.turn.conftest import *  # noqa: F403
 from tests.engine.turn.test_answers import *  # noqa: F403
 from tests.engine.turn.test_retries import *  # noqa: F403
