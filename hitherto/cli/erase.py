@@ -33,21 +33,24 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")]
 
 def messages(
     id: options.Conversation,
-    seqs: Annotated[list[str], typer.Argument(metavar="SEQ...", help="Numbers of messages, or ranges such as 4-7.")],
+    seqs: Annotated[
+        list[str], typer.Argument(metavar="SEQ...", help="Numbers of messages, ranges such as 4-7, or their own ids.")
+    ],
     yes: Yes = False,
     *,
     target: Target,
     as_json: options.Json = False,
 ) -> None:
     """Erase messages of a conversation, and everything that rests on them."""
-    asked = _ranges(seqs)
 
-    async def look(memory: Memory) -> None:
+    async def look(memory: Memory) -> Ranges:
         conversation, head = await existing(memory, id, target.scope)
+        asked = await _ranges(conversation, seqs)
         if asked[-1][1] > head.last_seq:
             raise InvalidInput(f"{id!r} has no message {asked[-1][1]}: its log ends with {head.last_seq}")
         if not yes:
             await _show(conversation, asked)
+        return asked
 
     async def work(memory: Memory) -> int:
         conversation = memory.conversation(id, scope=target.scope)
@@ -55,7 +58,7 @@ def messages(
         await memory.wait_for_erasure()
         return erased
 
-    with_memory(target.database, look)
+    asked = with_memory(target.database, look)
     _ask(f"Erase {output.told({'messages': _count(asked)})} of {id!r}, and everything that rests on them?", yes=yes)
     erased = with_memory(target.database, work, read_only=False)
     _report({"messages": erased}, as_json=as_json)
@@ -170,13 +173,18 @@ def _count(asked: Ranges) -> int:
     return sum(last - first + 1 for first, last in asked)
 
 
-def _ranges(given: Iterable[str]) -> Ranges:
-    """The ranges, ascending. Raises InvalidInput."""
+async def _ranges(conversation: Conversation, given: Iterable[str]) -> Ranges:
+    """The ranges, ascending. What is neither a number nor a range is a message's own id. Raises InvalidInput."""
     found: list[tuple[int, int]] = []
     for one in given:
         first, dash, last = one.partition("-")
         last = last if dash else first
-        if not (_NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)) or int(first) > int(last):
-            raise InvalidInput(f"{one!r} is no number of a message, and no range of them; write it as 4 or 4-7")
-        found.append((int(first), int(last)))
+        if _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last) and int(first) <= int(last):
+            found.append((int(first), int(last)))
+        elif (named := await conversation.get(one)) is not None:
+            found.append((named.seq, named.seq))
+        else:
+            raise InvalidInput(
+                f"{one!r} is no number of a message, no range of them, and no message's own id; write it as 4 or 4-7"
+            )
     return joined(found)

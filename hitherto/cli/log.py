@@ -76,8 +76,11 @@ def _table(log: Sequence[Logged], view_start: int) -> Table:
         Column("tokens", [f"{logged.tokens:,}" for logged in log], gives=2, right=True),
         Column("text", shown, prose=True),
     ]
+    ids = [logged.message.id or "" for logged in log]
+    if any(ids):
+        columns.insert(1, name_column("id", ids, gives=4))
     if wide():
-        columns.insert(2, said([logged.said_at for logged in log], minutes=True, gives=3))
+        columns.insert(-2, said([logged.said_at for logged in log], minutes=True, gives=3))
     styles = ["dim" if state or logged.erased else "" for state, logged in zip(states, log, strict=True)]
     return fitted(None, columns, styles=styles)
 

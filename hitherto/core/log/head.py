@@ -178,7 +178,8 @@ def check_retractable(head: Head) -> None:
     if head.retractions >= MOST_RETRACTIONS:
         raise InvalidInput(
             f"messages of this conversation were taken back or replaced {MOST_RETRACTIONS:,} times, and cannot be "
-            "again; nothing was taken back. Go on in a new conversation, or `clear` this one to hide what it shows"
+            "again; nothing was taken back. Go on in a new conversation, or in a fork that ends before most of these, "
+            "or `clear` this one to hide what it shows"
         )
 
 

@@ -73,6 +73,20 @@ async def test_of_messages(cli: Callable[..., Ran], database: str) -> None:
     assert "there is no conversation" in cli("erase", "messages", "none", "0", "--yes").failed(1)
 
 
+async def test_of_messages_with_ids_of_their_own(database: str) -> None:
+    async with hitherto.open(database, worker=False) as memory:
+        chat = memory.conversation("cards", scope=MINE)
+        await chat.append(
+            user("My code is 4711.").with_id("m-1"), user("And 4712.").with_id("m-2"), assistant("Noted.")
+        )
+    assert "m-2" in bare("log", "cards", HITHERTO_DATABASE=database).out
+    assert bare("erase", "messages", "cards", "m-2", "2", "-y", HITHERTO_DATABASE=database).code == 0
+    log = bare("log", "cards", "--json", HITHERTO_DATABASE=database).json["messages"]
+    assert [one["erased"] for one in log] == [False, True, True]
+    refused = bare("erase", "messages", "cards", "m-3", "-y", HITHERTO_DATABASE=database)
+    assert (refused.code, "no message's own id" in refused.err) == (2, True)
+
+
 async def test_of_a_user(cli: Callable[..., Ran], database: str) -> None:
     answer, shown = in_terminal("erase", "user", "ann", answer="n\n", HITHERTO_DATABASE=database)
     assert answer == 1

@@ -1,5 +1,5 @@
-"""`fork`: a conversation of its own that begins as another one does. What they have in common is erased in all, and is
-there once in digests, facts and the search index."""
+"""`fork`: a conversation of its own that begins as another one does. What they have in common is erased in all, is not
+digested or read for facts twice, and is in the search index once."""
 
 from __future__ import annotations
 
