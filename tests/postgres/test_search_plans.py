@@ -125,6 +125,7 @@ CASES = {
     # All is later: of each conversation its first message and, of all 8,800 digests, the last that they rest on.
     "search_unseen, later": bound("search_unseen", {**ASKED, "until": "2000-01-01T00:00:00Z"}, 828, 34_100),
     "search_refs": bound("search_refs", {**ASKED, "ids": ["c-7", "c-9"]}, 2, 10),
+    "search_copies": bound("search_copies", {**ASKED, "ids": ["c-7", "c-9"]}, 0, 10),
     # The scope's conversations are gone through for what waits; of the log nothing is read.
     "search_waiting, nothing": bound("search_waiting", WAITING, 0, 2 * (OTHERS + 1)),
     "search_waiting, something": bound("search_waiting", {**WAITING, "user": "u3"}, 12, 50),
@@ -145,6 +146,7 @@ CASES = {
     # At worst the conversation's entries are gone through, but no vector beside those that go.
     "unindex_messages": bound("unindex_messages", {**TAKEN, "ranges": "{[7,7],[9,9],[20,24]}"}, 1, LENGTH),
     "move_entries": bound("move_entries", {**TAKEN, "ranges": "{[7,7],[9,9],[20,24]}"}, 0, 5),
+    "move_digests": bound("move_digests", {**TAKEN, "all": False}, 0, 25),
     "unindex_digests": bound("unindex_digests", TAKEN, 1, LENGTH + 3 * OTHERS),
     "remove_documents": bound("remove_documents", {**TAKEN, "digests": [], "ranges": "{[7,7]}"}, 1, 5),
     "discard_document": bound("discard_document", {**ASKED, "id": 7, "size": SEGMENT}, 1, 15),

@@ -35,10 +35,9 @@ int8multirange(int8range(h.view_start, null)) - coalesce((
     ) hidden), '{}')
 
 -- part: family
--- The relatives of the conversation `ref`, and which of the messages in common each of them shows.
-select k.ref, k.through, h.private, ({shows}) * int8multirange(int8range(null, k.through, '[]')) as shown
-from (select %(ref)s::bigint as ref) c
-cross join lateral ({relatives}) k
+-- The relatives of the conversation `c`, and which of the messages in common each of them shows.
+select k.ref, k.through, h.private, h.view_start, ({shows}) * int8multirange(int8range(null, k.through, '[]')) as shown
+from ({relatives}) k
 cross join lateral (
     select view_start, private, retracted, erased from hitherto.conversation h
     where h.tenant = %(tenant)s and h.ref = k.ref limit 1
@@ -46,9 +45,14 @@ cross join lateral (
 
 -- part: copy
 -- The digest of the relative `k` that is the same as `d`: it came with a fork to one of the two.
-select o.id from hitherto.digest o
+select o.id, o.action, o.end_seq, o.visible_rev, o.hidden_rev from hitherto.digest o
 where o.tenant = %(tenant)s and o.conversation = k.ref and o.stage = d.stage and o.start_seq = d.start_seq and o.end_seq = d.end_seq
   and o.status = 'completed' and o.text = d.text and d.end_seq <= k.through limit 1
+
+-- part: in_use
+-- Whether views of the conversation `k` use its digest `o` now: as `live_digests`, without another look-up.
+o.visible_rev is not null and o.hidden_rev is null and o.end_seq >= k.view_start and (o.action = 'chunk' or o.id = (
+    select s.id from (select k.ref, k.view_start) c cross join lateral ({standing_summary}) s))
 
 -- part: moved
 -- The entries `moves` of one scope become those of other sources.
@@ -206,7 +210,9 @@ cross join lateral (
 -- name: move_entries
 -- Messages of these ranges are shown no more: what the index has of them is that of another conversation that shows them,
 -- if there is one that is not private.
-with family as materialized ({family}), moves as materialized (
+with family as materialized (
+    select k.* from (select %(ref)s::bigint as ref) c cross join lateral ({family}) k
+), moves as materialized (
     select e.scope, e.no, k.ref as origin, e.place
     from unnest(%(ranges)s::int8multirange) r
     cross join lateral (
@@ -220,7 +226,9 @@ with family as materialized ({family}), moves as materialized (
 -- name: move_digests
 -- What the index has of a conversation's digests is that of a copy which another one uses: of all of them, or of those that
 -- this one uses no more.
-with family as materialized ({family}), moves as materialized (
+with family as materialized (
+    select k.* from (select %(ref)s::bigint as ref) c cross join lateral ({family}) k
+), moves as materialized (
     select e.scope, e.no, o.origin, o.place
     from (
         select e.scope, e.no, e.place from hitherto.search_entry e
@@ -231,11 +239,15 @@ with family as materialized ({family}), moves as materialized (
     ) d
     cross join lateral (
         select k.ref as origin, o.id as place from family k cross join lateral ({copy}) o
-        where exists (select 1 from ({live_digests}) l where l.id = o.id offset 0)
+        where {in_use}
         order by k.private, k.ref limit 1
     ) o
-    where exists (select 1 from family)
-      and (%(all)s or not exists (select 1 from ({live_digests}) l where l.id = d.id offset 0))
+    where exists (select 1 from family) and (%(all)s or not exists (
+        select 1 from (select d.*) o
+        cross join lateral (
+            select ref, view_start from hitherto.conversation k where k.tenant = %(tenant)s and k.ref = %(ref)s limit 1
+        ) k
+        where {in_use} offset 0))
 ), {moved};
 
 -- name: move_forks

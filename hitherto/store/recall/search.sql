@@ -106,7 +106,7 @@ order by c.at;
 -- name: search_copies
 -- Of the digests with entries that rest on messages in common with such a conversation, each with the copy that this one uses,
 -- if any.
-select c.ref, r.ref, e.place, l.id
+select c.ref, r.ref, e.place, o.id
 from ({named}) c
 cross join lateral (select * from ({relatives}) k) r
 cross join lateral (
@@ -117,9 +117,8 @@ cross join lateral (
     select * from hitherto.digest d where d.tenant = %(tenant)s and d.id = e.place and d.end_seq <= r.through limit 1
 ) d
 left join lateral (
-    select l.id from (select c.ref, r.through) k cross join lateral ({copy}) o
-    cross join lateral (select id from ({live_digests}) l where l.id = o.id limit 1) l
-) l on true;
+    select o.id from (select c.ref, c.view_start, r.through) k cross join lateral ({copy}) o where {in_use}
+) o on true;
 
 -- name: search_about
 -- The numbers of the conversations about a subject. In two parts, as the index on the subject leaves out conversations
@@ -236,13 +235,12 @@ select * from (
      ) d
      where not exists (
          select 1 from (select d.conversation as ref) c
-         cross join lateral (select * from ({relatives}) k) k
+         cross join lateral ({family}) k
          cross join lateral ({copy}) o
          where exists (
              select 1 from hitherto.search_entry e
              where e.tenant = %(tenant)s and e.kind = 2 and e.origin = k.ref and e.place = o.id offset 0)
-           or k.ref < d.conversation and d.conversation_id <> all(%(ids)s::text[]) and exists (
-             select 1 from ({live_digests}) l where l.id = o.id offset 0)))
+           or k.ref < d.conversation and d.conversation_id <> all(%(ids)s::text[]) and {in_use}))
     union all
     (select null, 3, d.id, p.no, left(p.text, %(text)s), d.said_at, ({offset_of_document}),
             d.conversation_id, d.start_seq, d.end_seq, null, d.agent, d.subject, d.title, d.doc_type, d.namespace, d.metadata::text, d.private

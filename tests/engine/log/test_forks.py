@@ -446,6 +446,14 @@ class Copy:
     shown: set[int]
     cleared: int = 0
 
+    async def digests(self) -> dict[int, tuple[int, int, str]]:
+        """The digests in use: from where to which message, and what they say."""
+        found = [one for one in await self.chat.digests() if one.text and one.visible_rev and one.hidden_rev is None]
+        found = [one for one in found if one.end >= self.cleared]
+        if found and found[0].action == "summarize":
+            found = [max(found, key=lambda one: (one.end, one.id))]
+        return {one.id: (one.start, self.log[one.end], one.text) for one in found}
+
 
 STEPS = st.one_of(
     st.tuples(st.just("append"), st.integers(0, 9), st.integers(1, 3)),
@@ -459,8 +467,9 @@ STEPS = st.one_of(
 
 
 @lasting
+@pytest.mark.parametrize("policy", [policies.rolling(threshold=4, keep_last=2), policies.chunks(threshold=4, batch=2)])
 @settings(
-    max_examples=examples(15),
+    max_examples=examples(10),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -471,12 +480,18 @@ STEPS = st.one_of(
 @example([(("fork", 0, 0), True), (("append", 1, 3), True), (("fork", 0, 2), True), (("rewind", 0, 0), True)])
 @example([(("append", 0, 2), False), (("fork", 0, 4), False), (("fork", 1, 3), False)])
 @example([(("fork", 0, 0), True), (("append", 1, 3), True), (("rewind", 0, 0), True), (("delete", 0, 0), True)])
-async def test_each_message_that_is_shown_has_one_entry(
-    store: OpenStore, steps: list[tuple[tuple[str, int, int], bool]]
+@example([(("append", 0, 3), True), (("fork", 0, 3), True), (("rewind", 0, 0), True)])
+@example([(("append", 0, 3), True), (("fork", 0, 9), True), (("append", 0, 3), True), (("delete", 0, 0), True)])
+@example([(("append", 0, 3), False), (("fork", 0, 5), False), (("fork", 1, 5), True), (("clear", 0, 0), True)])
+@example([(("append", 0, 3), True), (("fork", 0, 5), True), (("clear", 1, 0), True), (("clear", 0, 0), True)])
+@example([(("fork", 0, 0), True), (("append", 0, 3), True), (("append", 1, 3), True), (("append", 1, 2), True)])
+@example([*((("append", 0, 3), True),) * 3, (("fork", 0, 3), True)])
+async def test_what_is_shown_has_one_entry(
+    store: OpenStore, policy: Policy, steps: list[tuple[tuple[str, int, int], bool]]
 ) -> None:
-    """Whatever is forked, taken back, cleared, erased and deleted: as if forks were copies, of which each message is
-    indexed once."""
-    async with open_on(store, worker=False, embedder=None) as memory:
+    """Whatever is forked, taken back, cleared, erased and deleted: as if forks were copies, of which each message and
+    each digest is indexed once."""
+    async with open_on(store, model=Scripted(then=says_each), policy=policy, embedder=None) as memory:
         scope, ids = SCOPE.__class__(tenant=SCOPE.tenant, user=f"forks {next(_names)}", agent="a"), count()
         chats, gone = [Copy(memory.conversation("c", scope=scope), [], set())], set[int]()
         for (step, which, what), indexes in [(("append", 0, 3), True), *steps]:
@@ -514,14 +529,19 @@ async def test_each_message_that_is_shown_has_one_entry(
                     gone.add(one.log[seq])
                 case _:
                     pass
+            await memory.wait_for_digests()
             if indexes:
                 await memory.wait_for_index()
         await memory.wait_for_index()
         held = await rows(
             store.owners_url,
-            "select c.id, e.place from search_entry e join conversation c on c.tenant = e.tenant and c.ref = e.origin"
-            f" where e.kind = 1 and c.user_id = '{scope.user}'",
+            "select c.id, e.place, e.kind from search_entry e join conversation c on c.ref = e.origin"
+            f" where c.user_id = '{scope.user}'",
         )
+        used = {at: digest for one in chats for at, digest in (await one.digests()).items()}
+        digests = Counter(used[row["place"]] for row in held if row["kind"] == 2)
+        assert digests == Counter({*used.values()})
+        held = [row for row in held if row["kind"] == 1]
         by_id = {one.chat.id: one for one in chats}
         entries = Counter(by_id[row["id"]].log[row["place"]] for row in held)
         there = {one.log[seq] for one in chats for seq in range(one.cleared, len(one.log)) if one.log[seq] in one.shown}

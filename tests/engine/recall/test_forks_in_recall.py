@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hitherto import Conversation, Memory, policies, user
+from hitherto.core.recall.index import IndexBlock, Relative
 from hitherto.providers.scripted import Scripted
+from hitherto.store.recall.search import of_relatives
 from tests.acceptance.dialogue import says_each
 from tests.conftest import SCOPE
 from tests.databases import OpenStore
@@ -98,3 +101,43 @@ async def test_what_was_discussed_last_is_told_once(store: OpenStore) -> None:
         for one in (memory.conversation("new", scope=SCOPE), forks[0]):
             context = await one.context(user("What did we discuss last time?"), cross_session="triggers", budget=4_000)
             assert str(context.request).count("<1>") == 1
+
+
+async def test_a_digest_stays_with_who_uses_it_still(store: OpenStore) -> None:
+    policy = policies.chunks(threshold=4, batch=2)
+    async with open_on(store, model=Scripted(then=says_each), policy=policy, embedder=None) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(*(user(f"The {number}th heron.") for number in range(8)))
+        await memory.wait_for_digests()
+        await memory.wait_for_index()
+        await chat.fork(id="f")
+        await chat.rewind(to=2)
+        await memory.wait_for_index()
+        hits = (await memory.recall("<1> <3>", scope=SCOPE, kinds=["digest"])).hits
+        assert {hit.start: hit.conversation for hit in hits} == {0: "c", 2: "f"}
+
+
+async def test_what_waits_is_not_recalled_beside_itself(memory: Memory, chat: Conversation) -> None:
+    await chat.append(user("Which month has the most rain here?"), user("Thanks."))
+    context = await (await chat.fork(id="f")).context(user("Which month has the most rain?"), budget=4_000, recall=True)
+    assert str(context.messages).count("has the most rain here") == 1
+
+
+def test_what_a_conversation_has_together_with_another_is_its_own() -> None:
+    """Messages (1) and digests (2) alone: what is a document's (3) or a fact's (4) has the number of that."""
+    kinds, places = [1, 1, 1, 2, 2, 2, 3, 4, 1], [1, 2, 8, 31, 32, 33, 2, 2, 2]
+    block = IndexBlock(
+        scope=1,
+        first=0,
+        lengths=np.ones(9, np.uint16),
+        kinds=np.array(kinds, np.uint8),
+        postings={},
+        origins=np.array([7] * 8 + [6]),
+        places=np.array(places),
+    )
+    found = of_relatives(block, {7: Relative(own=9, through=5, shown=((0, 1), (4, 5)), digests={31: 41, 32: None})})
+    assert found.origins is not None
+    assert found.places is not None
+    assert found.kinds.tolist() == [1, 0, 1, 2, 0, 2, 3, 4, 1]
+    assert found.origins[found.kinds > 0].tolist() == [9, 7, 9, 7, 7, 7, 6]
+    assert found.places[found.kinds > 0].tolist() == [1, 8, 41, 33, 2, 2, 2]
