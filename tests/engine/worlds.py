@@ -170,7 +170,7 @@ class World:
         assert await chat.messages() == log[: at + 1]
         line, rows = Line(chat, self.line.said[: at + 1], self.line.ids[: at + 1]), await chat.digests()
         line.paths = [[seq for seq in path if seq <= at] for path in self.line.paths]
-        line.paths.append([seq for seq in shown if seq <= at])
+        line.paths.append([one.seq for one in log[: at + 1] if one.retracted_rev is None])
         first = {row.id: max((one.end + 1 for one in rows if one.id == row.base), default=row.start) for row in rows}
         line.copied = {row.id: [*range(max(row.start, first[row.id]), row.end + 1)] for row in rows}
         after = await chat.head()
