@@ -1,0 +1,85 @@
+"""The server on standard input and output, a JSON object a line, for the client that has started this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import TextIO, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from hitherto.blocks import series
+from hitherto.core.key import Right
+from hitherto.core.scope import Scope
+from hitherto.engine.memory import Memory
+from hitherto.errors import Forbidden, HithertoError, InvalidInput
+from hitherto.mcp.server import McpAccess, mcp_server
+
+_NO_FACT = 2**62
+
+
+class ClaimedStreams:
+    """Standard input and output for this alone: from now on, what others read there is empty, and what they write there
+    goes to standard error. Raises InvalidInput where there are none."""
+
+    def __init__(self) -> None:
+        try:
+            self.input, self.output = os.dup(sys.stdin.fileno()), os.dup(sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        except (AttributeError, OSError, ValueError):
+            raise InvalidInput("there is no standard input and output over which a client could speak") from None
+
+
+async def serve_stdio(memory: Memory, scope: Scope, streams: ClaimedStreams, *, rights: frozenset[Right]) -> None:
+    """Serve until the client closes its end."""
+    server = mcp_server(lambda _: McpAccess(memory, rights, lambda: scope))
+    lines = cast("anyio.AsyncFile[str]", _lines(streams.input))  # of which it reads the lines alone
+    output: TextIO = os.fdopen(streams.output, "w", encoding="utf-8")
+    try:
+        async with stdio_server(lines, anyio.wrap_file(output)) as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    except* BrokenPipeError:  # nobody reads the answers any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), streams.output)
+
+
+async def rights_over_http(memory: Memory, scope: Scope) -> frozenset[Right]:
+    """The rights of the key with which a service is reached: asked for by requests that change nothing. Raises
+    HithertoError."""
+    asked = {
+        Right.READ: memory.conversations(scope, limit=1),
+        Right.WRITE: memory.conversation("rights", scope=scope).append(),
+        Right.REVIEW: memory.facts(scope).confirm(_NO_FACT),
+    }
+    found = set[Right]()
+    for right, request in asked.items():
+        try:
+            await request
+        except Forbidden:
+            continue
+        except HithertoError:
+            if right is Right.READ:
+                raise
+        found.add(right)
+    return frozenset(found)
+
+
+@series
+async def _lines(descriptor: int) -> AsyncGenerator[str]:
+    """The lines of an open file. A thread of its own waits for them, which does not hold up the end of the process."""
+    loop, found = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+    def read() -> None:
+        with os.fdopen(descriptor, encoding="utf-8", errors="replace") as opened, suppress(RuntimeError):
+            for line in opened:
+                loop.call_soon_threadsafe(found.put_nowait, line)
+            loop.call_soon_threadsafe(found.put_nowait, "")  # RuntimeError: the loop has ended
+
+    threading.Thread(target=read, name="mcp", daemon=True).start()
+    while line := await found.get():
+        yield line
