@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from mcp.server import Server, ServerRequestContext
@@ -37,9 +37,12 @@ from mcp.types import (
 from hitherto import logs
 from hitherto.core.key import Right
 from hitherto.core.scope import Scope
-from hitherto.engine.memory import Memory
 from hitherto.errors import Forbidden, HithertoError
-from hitherto.mcp.tools import TOOLS, McpTool, McpVerbs, checked_arguments
+from hitherto.mcp.tools import TOOLS, McpTool, checked_arguments
+
+if TYPE_CHECKING:
+    from hitherto.engine.memory import Memory
+    from hitherto.mcp.verbs import McpVerbs
 
 log = logs.logger("hitherto.mcp")
 
@@ -73,9 +76,10 @@ _PROMPTS = {
 
 @dataclass(frozen=True, slots=True)
 class McpAccess:
-    """Whose memory a call is for. `find_scope` raises HithertoError where the caller does not say."""
+    """Whose memory a call is for. `open_memory` and `find_scope` raise HithertoError: where it cannot be reached, and
+    where the caller does not say for whom."""
 
-    memory: Memory
+    open_memory: Callable[[], Awaitable[Memory]]
     rights: Collection[Right]
     find_scope: Callable[[], Scope]
 
@@ -107,7 +111,14 @@ def mcp_server(find_access: Callable[[ServerRequestContext[Any]], McpAccess]) ->
 
 class _Handlers:
     def __init__(self, find_access: Callable[[ServerRequestContext[Any]], McpAccess]) -> None:
-        self._find_access, self._verbs = find_access, McpVerbs()
+        self._find_access = find_access
+
+    @cached_property
+    def _verbs(self) -> McpVerbs:
+        """Loaded when they are first needed: clients wait two seconds for the list of tools, not longer."""
+        from hitherto.mcp.verbs import McpVerbs
+
+        return McpVerbs()
 
     async def list_tools(self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
         access = self._find_access(ctx)
@@ -122,7 +133,8 @@ class _Handlers:
             if not access.allows(tool):
                 raise Forbidden(f"this key does not have the rights that {tool.name} needs: {', '.join(tool.rights)}")
             given = checked_arguments(tool, params.arguments or {})
-            text = await getattr(self._verbs, tool.name)(access.memory, access.find_scope(), **given)
+            memory, scope = await access.open_memory(), access.find_scope()
+            text = await getattr(self._verbs, tool.name)(memory, scope, **given)
         except HithertoError as error:
             return _result(_told(error), is_error=True)
         except Exception as error:
@@ -150,9 +162,9 @@ class _Handlers:
         uri = str(params.uri)
         name = unquote(uri.removeprefix(_CONVERSATION))
         if uri == _FACTS:
-            text = await self._shown(ctx, self._verbs.facts)
+            text = await self._shown(ctx, "facts")
         elif name and uri == f"{_CONVERSATION}{quote(name, safe='')}":
-            text = await self._shown(ctx, partial(self._verbs.read, conversation=name, budget=_LONG_PAGE))
+            text = await self._shown(ctx, "read", conversation=name, budget=_LONG_PAGE)
         else:
             raise MCPError(INVALID_PARAMS, f"there is no such resource; there is {_FACTS}, and {_CONVERSATION}{{id}}")
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type="text/plain", text=text)])
@@ -167,18 +179,18 @@ class _Handlers:
         if params.name not in _PROMPTS:
             raise MCPError(INVALID_PARAMS, f"there is no such prompt; there is {', '.join(_PROMPTS)}")
         title, asks = _PROMPTS[params.name]
-        verbs = self._verbs
-        known = await self._shown(ctx, verbs.conversations if params.name == "catch_up" else verbs.facts)
+        known = await self._shown(ctx, "conversations" if params.name == "catch_up" else "facts")
         content = TextContent(text=f"{known}\n\n{asks}")
         return GetPromptResult(description=title, messages=[PromptMessage(role="user", content=content)])
 
-    async def _shown(self, ctx: ServerRequestContext[Any], verb: Callable[..., Any]) -> str:
+    async def _shown(self, ctx: ServerRequestContext[Any], verb: str, **given: Any) -> str:
         """What a verb that reads shows. Raises MCPError."""
         access = self._find_access(ctx)
         try:
             if not access.reads:
                 raise Forbidden("this key does not have the right 'read'")
-            return _sendable(await verb(access.memory, access.find_scope()))
+            memory, scope = await access.open_memory(), access.find_scope()
+            return _sendable(await getattr(self._verbs, verb)(memory, scope, **given))
         except HithertoError as error:
             raise MCPError(INVALID_PARAMS, _told(error)) from None
 

@@ -6,9 +6,9 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -16,9 +16,11 @@ from mcp.server.stdio import stdio_server
 from hitherto.blocks import series
 from hitherto.core.key import Right
 from hitherto.core.scope import Scope
-from hitherto.engine.memory import Memory
 from hitherto.errors import Forbidden, HithertoError, InvalidInput
 from hitherto.mcp.server import McpAccess, mcp_server
+
+if TYPE_CHECKING:
+    from hitherto.engine.memory import Memory
 
 _NO_FACT = 2**62
 
@@ -36,9 +38,11 @@ class ClaimedStreams:
             raise InvalidInput("there is no standard input and output over which a client could speak") from None
 
 
-async def serve_stdio(memory: Memory, scope: Scope, streams: ClaimedStreams, *, rights: frozenset[Right]) -> None:
+async def serve_stdio(
+    open_memory: Callable[[], Awaitable[Memory]], scope: Scope, streams: ClaimedStreams, *, rights: frozenset[Right]
+) -> None:
     """Serve until the client closes its end."""
-    server = mcp_server(lambda _: McpAccess(memory, rights, lambda: scope))
+    server = mcp_server(lambda _: McpAccess(open_memory, rights, lambda: scope))
     lines = cast("anyio.AsyncFile[str]", _lines(streams.input))  # of which it reads the lines alone
     output: TextIO = os.fdopen(streams.output, "w", encoding="utf-8")
     try:
@@ -46,6 +50,29 @@ async def serve_stdio(memory: Memory, scope: Scope, streams: ClaimedStreams, *, 
             await server.run(received, sent, server.create_initialization_options())
     except* BrokenPipeError:  # nobody reads the answers any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), streams.output)
+
+
+class LateMemory:
+    """A memory that is opened when it is first needed, and closed at the end of the block: clients wait two seconds for
+    the list of tools, not longer. Where it cannot be opened, the next one who needs it tries again."""
+
+    def __init__(self, open_memory: Callable[[], Coroutine[Any, Any, Memory]]) -> None:
+        self._open = open_memory
+        self._task: asyncio.Task[Memory] | None = None
+
+    async def __call__(self) -> Memory:
+        """The memory, open. Raises HithertoError."""
+        if self._task is None or (self._task.done() and self._task.exception() is not None):
+            self._task = asyncio.create_task(self._open())
+        return await asyncio.shield(self._task)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            with suppress(HithertoError):
+                await (await self._task).aclose()
 
 
 async def rights_over_http(memory: Memory, scope: Scope) -> frozenset[Right]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +15,9 @@ from hitherto.cli.memory import run
 from hitherto.cli.options import Target
 from hitherto.core.key import Right
 from hitherto.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hitherto.engine.memory import Memory
 
 KEY = "HITHERTO_KEY"
 """The variable with the key to a service."""
@@ -33,19 +38,22 @@ def mcp(
     if url and target.database:
         raise InvalidInput("--url and --database are two places; give one of them")
     try:
-        from hitherto.mcp.stdio import ClaimedStreams, rights_over_http, serve_stdio
+        from hitherto.mcp.stdio import ClaimedStreams, LateMemory, rights_over_http, serve_stdio
     except ImportError as error:
         raise InvalidInput(f"this needs {error.name}: pip install 'hitherto[mcp]'") from error
     streams = ClaimedStreams()
     logs.plain_lines()
 
+    async def connected() -> Memory:
+        return await hitherto.connect(url or "", key=os.environ.get(KEY))
+
+    async def opened() -> Memory:
+        await asyncio.to_thread(import_module, "hitherto.wiring")  # while the client is answered
+        return await hitherto.open(target.database)
+
     async def work() -> None:
-        if url:
-            async with hitherto.connect(url, key=os.environ.get(KEY)) as memory:
-                rights = await rights_over_http(memory, target.scope)
-                await serve_stdio(memory, target.scope, streams, rights=rights)
-        else:
-            async with hitherto.open(target.database) as memory:
-                await serve_stdio(memory, target.scope, streams, rights=frozenset({Right.ADMIN}))
+        async with LateMemory(connected if url else opened) as memory:
+            rights = await rights_over_http(await memory(), target.scope) if url else frozenset({Right.ADMIN})
+            await serve_stdio(memory, target.scope, streams, rights=rights)
 
     run(work())

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from hitherto.core.key import Right
+from hitherto.engine.memory import Memory
 from hitherto.http.server.callers import Caller
 from hitherto.mcp.server import McpAccess, mcp_server
 
@@ -54,4 +55,8 @@ def find_access(ctx: ServerRequestContext[Any]) -> McpAccess:
     assert isinstance(request, Request)
     caller: Caller = request.scope["caller"]
     rights = frozenset({Right.ADMIN}) if caller.key is None else caller.key.rights
-    return McpAccess(request.scope["memory"], rights, lambda: caller.scope(request.headers))
+
+    async def open_memory() -> Memory:
+        return request.scope["memory"]
+
+    return McpAccess(open_memory, rights, lambda: caller.scope(request.headers))
