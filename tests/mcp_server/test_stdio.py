@@ -14,6 +14,9 @@ from mcp import Client, StdioServerParameters
 
 from hitherto import Memory, user
 from hitherto.core.key import Right
+from hitherto.errors import DatabaseUnavailable
+from hitherto.mcp.server import McpAccess, mcp_server
+from hitherto.mcp.stdio import LateMemory
 from tests.acceptance.cli.commands import bare
 from tests.conftest import SCOPE
 from tests.http.serving import serving
@@ -111,3 +114,20 @@ async def test_it_ends_with_its_client(database: str) -> None:
 def test_one_place_at_a_time() -> None:
     ran = bare("mcp", "--url", "http://127.0.0.1:9", "--database", "memory:")
     assert "give one of them" in ran.failed(2)
+
+
+async def test_a_database_that_comes_up_later_is_reached_then(memory: Memory) -> None:
+    """Until then, the tools say what is wrong; they are listed all the same."""
+    away = [DatabaseUnavailable("no answer from the database")]
+
+    async def open_memory() -> Memory:
+        if away:
+            raise away.pop()
+        return memory
+
+    late = LateMemory(open_memory)
+    server = mcp_server(lambda _: McpAccess(late, [Right.ADMIN], lambda: SCOPE))
+    async with Client(server) as client:
+        assert len((await client.list_tools()).tools) == 7
+        assert await refused(client, "facts") == "no answer from the database"
+        assert await said(client, "facts") == "There are no facts."
