@@ -57,9 +57,6 @@ _CONVERSATION = "hitherto://conversations/"
 _LONG_PAGE = 20_000
 """Tokens of a conversation that is read as a resource."""
 
-_LONGEST_ERROR = 500
-"""Characters of an error that are told: what it quotes may be long."""
-
 _PROMPTS = {
     "catch_up": (
         "Where did we leave off?",
@@ -136,8 +133,8 @@ class _Handlers:
             memory, scope = await access.open_memory(), access.find_scope()
             text = await getattr(self._verbs, tool.name)(memory, scope, **given)
         except HithertoError as error:
-            return _result(_told(error), is_error=True)
-        except Exception as error:
+            return _result(str(error), is_error=True)
+        except Exception as error:  # the edge of a request: a bug is an answer too
             log.error("The tool %s failed", tool.name, exc_info=error)
             return _result("the memory has failed; its log says why", is_error=True)
         return _result(text)
@@ -192,7 +189,7 @@ class _Handlers:
             memory, scope = await access.open_memory(), access.find_scope()
             return _sendable(await getattr(self._verbs, verb)(memory, scope, **given))
         except HithertoError as error:
-            raise MCPError(INVALID_PARAMS, _told(error)) from None
+            raise MCPError(INVALID_PARAMS, _sendable(str(error))) from None
 
 
 def _listed(tool: McpTool) -> Tool:
@@ -207,11 +204,6 @@ def _listed(tool: McpTool) -> Tool:
 
 def _result(text: str, *, is_error: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=_sendable(text))], is_error=is_error)
-
-
-def _told(error: HithertoError) -> str:
-    text = str(error)
-    return _sendable(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…")
 
 
 def _sendable(text: str) -> str:
