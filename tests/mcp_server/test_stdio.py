@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from typing import Any
@@ -109,6 +110,14 @@ async def test_it_ends_with_its_client(database: str) -> None:
             assert await process.wait() in (0, 128 + signal.SIGTERM)
             assert process.stderr is not None
             assert b"Traceback" not in await process.stderr.read()
+
+
+def test_nothing_heavy_is_loaded_before_the_tools_are_listed() -> None:
+    """Claude Code waits two seconds for them."""
+    program = "import sys, hitherto.cli.service.mcp, hitherto.mcp.stdio; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "mcp" in loaded
+    assert not {"numpy", "psycopg", "openai", "aiohttp", "hitherto.engine.memory"} & {*loaded}
 
 
 def test_one_place_at_a_time() -> None:
