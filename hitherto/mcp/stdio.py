@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hitherto.engine.memory import Memory
 
 _NO_FACT = 2**62
+"""A number that no fact has."""
 
 
 class ClaimedStreams:
