@@ -22,7 +22,7 @@ settings.load_profile("hitherto")
 
 SCOPE = Scope(tenant="acme", user="u-17", agent="planner")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-LONG = {"test_sdk_own_tests.py", "test_docs.py", "test_benchmarks.py", "test_types.py"}
+LONG = {"test_sdk_own_tests.py", "test_conformance.py", "test_docs.py", "test_benchmarks.py", "test_types.py"}
 LOCOMO = SHARED / "data" / "locomo" / "locomo10.json"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -36,6 +36,7 @@ COMMANDS = {
     "import": "Import an export, or a conversation.",
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
     "serve": "Serve everything over HTTP, until stopped.",
+    "mcp": "Serve the memory's tools to a coding agent, over standard input and output.",
     "keys": "Make, list and revoke keys to the service.",
     "worker": "Make the digests that other processes request, until stopped.",
     "migrate": "Set up the database, or bring its schema up to date.",
@@ -48,6 +49,7 @@ of that name, which is imported when the command is used, but for `_ELSEWHERE`."
 
 _ELSEWHERE = {
     "serve": ("service.serve", "serve"),
+    "mcp": ("service.mcp", "mcp"),
     "keys": ("service.keys", "keys"),
     "worker": ("service.worker", "worker"),
     "migrate": ("service.migrate", "migrate"),

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import hitherto
 from hitherto.errors import InvalidInput, NotFound, StoreError
 from hitherto.settings import Settings
-from hitherto.wiring import IN_MEMORY
 
 if TYPE_CHECKING:
     from hitherto.cli.options import Target
@@ -87,6 +86,8 @@ def with_conversation(
 
 def lasting(database: str | None) -> Settings:
     """The settings. Raises InvalidInput for `memory:`, of which a command finds nothing and leaves nothing."""
+    from hitherto.wiring import IN_MEMORY  # not while a coding agent waits for its tools
+
     settings = Settings.load(database=database)
     if settings.database == IN_MEMORY:
         raise InvalidInput(

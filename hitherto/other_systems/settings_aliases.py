@@ -33,7 +33,7 @@ ALIASES = {
 """Each name as it stands in a file, and the variable of the environment that says the same."""
 
 
-_OTHER_VARIABLES = {CONFIG, "HITHERTO_TRACEBACK"}
+_OTHER_VARIABLES = {CONFIG, "HITHERTO_KEY", "HITHERTO_TRACEBACK"}
 """Variables of ours that are no settings."""
 
 

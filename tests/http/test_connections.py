@@ -72,6 +72,16 @@ async def test_one_that_sends_no_whole_head_is_cut_off(
         silent[1].close()
 
 
+async def test_blanks_around_what_a_header_says_do_not_count(memory: Memory) -> None:
+    await memory.conversation("c", scope=replace(SCOPE, tenant="local")).append(user("hello"))
+    head = f"GET {PREFIX}/conversations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    async with serving(memory, keys=False) as url:
+        connection = await connected(url)
+        connection[1].write(f"{head}{USER}:  {SCOPE.user} \t\r\n{AGENT}: {SCOPE.agent} \r\n\r\n".encode())
+        assert b'"conversation":"c"' in (await ended(connection)).replace(b" ", b"")
+        connection[1].close()
+
+
 async def test_one_that_is_idle_between_requests_stays(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     made, begins = list[serve._Connection](), serve._Connection.connection_made
 

@@ -25,6 +25,7 @@ from hitherto.http.problems import MEDIA_TYPE
 from hitherto.http.server import endpoints
 from hitherto.http.server.callers import Authentication, Limits, needs
 from hitherto.http.server.gate import RequestGate
+from hitherto.http.server.mcp import MCP_HEADERS, add_mcp
 from hitherto.http.server.responses import encoded, problem
 from hitherto.http.server.streams import PATHS, add_streams
 from hitherto.http.shapes import LEFT_OUT
@@ -88,7 +89,7 @@ def create_app(
         gate,
         allow_origins=origins,
         allow_methods=["*"],
-        allow_headers=[*HEADERS, "Authorization", "Content-Type", "If-Match"],
+        allow_headers=[*HEADERS, *MCP_HEADERS, "Authorization", "Content-Type", "If-Match"],
         expose_headers=["ETag", "Link", "Retry-After"],
     )
 
@@ -109,6 +110,7 @@ def application(add: Callable[[APIRouter], None] | None = None) -> FastAPI:
     for operation in OPERATIONS:
         endpoints.add(app.router, operation)
     add_streams(app.router)
+    add_mcp(app.router)
     if add is not None:
         add(app.router)
 

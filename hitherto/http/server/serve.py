@@ -152,7 +152,7 @@ class _Connection(HttpToolsProtocol):
         if self._header_count > _HEADERS:
             raise BlockingIOError("very many headers")  # ends the parser's work
         if self._in_head:  # a trailer names no user, and is no key
-            super().on_header(name, value)
+            super().on_header(name, value.rstrip(b" \t"))  # the parser leaves blanks at the end, which do not count
 
     def on_headers_complete(self) -> None:
         self._kept, self._in_head = 0, False

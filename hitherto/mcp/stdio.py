@@ -1,0 +1,113 @@
+"""The server on standard input and output, a JSON object a line, for the client that has started this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from hitherto.blocks import series
+from hitherto.core.key import Right
+from hitherto.core.scope import Scope
+from hitherto.errors import Forbidden, HithertoError, InvalidInput
+from hitherto.mcp.server import McpAccess, mcp_server
+
+if TYPE_CHECKING:
+    from hitherto.engine.memory import Memory
+
+_NO_FACT = 2**62
+"""A number that no fact has."""
+
+
+class ClaimedStreams:
+    """Standard input and output for this alone: from now on, what others read there is empty, and what they write there
+    goes to standard error. Raises InvalidInput where there are none."""
+
+    def __init__(self) -> None:
+        try:
+            self.input, self.output = os.dup(sys.stdin.fileno()), os.dup(sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        except (AttributeError, OSError, ValueError):
+            raise InvalidInput("there is no standard input and output over which a client could speak") from None
+
+
+async def serve_stdio(
+    open_memory: Callable[[], Awaitable[Memory]], scope: Scope, streams: ClaimedStreams, *, rights: frozenset[Right]
+) -> None:
+    """Serve until the client closes its end."""
+    server = mcp_server(lambda _: McpAccess(open_memory, rights, lambda: scope))
+    lines = cast("anyio.AsyncFile[str]", _lines(streams.input))  # of which it reads the lines alone
+    output: TextIO = os.fdopen(streams.output, "w", encoding="utf-8")
+    try:
+        async with stdio_server(lines, anyio.wrap_file(output)) as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    except* BrokenPipeError:  # nobody reads the answers any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), streams.output)
+
+
+class LateMemory:
+    """A memory that is opened when it is first needed, and closed at the end of the block: clients wait two seconds for
+    the list of tools, not longer. Where it cannot be opened, the next one who needs it tries again."""
+
+    def __init__(self, open_memory: Callable[[], Coroutine[Any, Any, Memory]]) -> None:
+        self._open = open_memory
+        self._task: asyncio.Task[Memory] | None = None
+
+    async def __call__(self) -> Memory:
+        """The memory, open. Raises HithertoError."""
+        if self._task is None or (self._task.done() and self._task.exception() is not None):
+            self._task = asyncio.create_task(self._open())
+        return await asyncio.shield(self._task)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            with suppress(HithertoError):
+                await (await self._task).aclose()
+
+
+async def rights_over_http(memory: Memory, scope: Scope) -> frozenset[Right]:
+    """The rights of the key with which a service is reached: asked for by requests that change nothing. Raises
+    HithertoError."""
+    asked = {
+        Right.READ: memory.conversations(scope, limit=1),
+        Right.WRITE: memory.conversation("rights", scope=scope).append(),
+        Right.REVIEW: memory.facts(scope).confirm(_NO_FACT),
+    }
+    found = set[Right]()
+    for right, request in asked.items():
+        try:
+            await request
+        except Forbidden:
+            continue
+        except HithertoError:
+            if right is Right.READ:
+                raise
+        found.add(right)
+    return frozenset(found)
+
+
+@series
+async def _lines(descriptor: int) -> AsyncGenerator[str]:
+    """The lines of an open file. A thread of its own waits for them, which does not hold up the end of the process."""
+    loop, found = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+    def read() -> None:
+        with os.fdopen(descriptor, encoding="utf-8", errors="replace") as opened, suppress(RuntimeError):
+            for line in opened:
+                loop.call_soon_threadsafe(found.put_nowait, line)
+            loop.call_soon_threadsafe(found.put_nowait, "")  # RuntimeError: the loop has ended
+
+    threading.Thread(target=read, name="mcp", daemon=True).start()
+    while line := await found.get():
+        yield line

@@ -1,0 +1,151 @@
+"""Claude Code itself, with a scripted model on loopback: it takes us up by one command, and answers from the memory.
+
+It comes in the wheel `claude-agent-sdk`, which is too large for each set-up; where that is installed, this runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import hitherto
+from hitherto import user
+from hitherto.http.operations import AGENT, USER
+from tests.conftest import SCOPE
+from tests.http.serving import serving
+from tests.mcp_server.test_stdio import OPTIONS
+
+TOOL = "mcp__hitherto__recall"
+QUESTION = "Where is the deploy key?"
+LONGEST = 300
+"""Seconds after which the program is taken to hang; it takes five."""
+
+
+@pytest.fixture
+def claude() -> Path:
+    """The program."""
+    found = find_spec("claude_agent_sdk")
+    if found is None or found.origin is None:
+        pytest.skip("Claude Code was NOT run: pip install claude-agent-sdk==0.2.189 brings it")
+    program = Path(found.origin).parent / "_bundled" / "claude"
+    if not program.exists():
+        pytest.skip(f"Claude Code was NOT run: {program} is not there")
+    return program
+
+
+class ScriptedModel:
+    """Asks for the tool `recall`, and answers with what that gives. `requests` are those that it got."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        asked = await request.json()
+        self.requests.append(asked)
+        last = asked["messages"][-1]["content"]
+        results = [part for part in last if isinstance(part, dict) and part["type"] == "tool_result"]
+        if results:
+            block, stop = {"type": "text", "text": f"I recall: {json.dumps(results[0]['content'])}"}, "end_turn"
+        elif any(tool.get("name") == TOOL for tool in asked.get("tools", [])):
+            block = {"type": "tool_use", "id": "toolu_1", "name": TOOL, "input": {"question": QUESTION}}
+            stop = "tool_use"
+        else:
+            block, stop = {"type": "text", "text": "I have no memory."}, "end_turn"
+        return await self._streamed(request, asked["model"], block, stop)
+
+    async def _streamed(self, request: web.Request, model: str, block: dict[str, Any], stop: str) -> web.StreamResponse:
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
+        message |= {"stop_reason": None, "stop_sequence": None, "usage": usage}
+        if "input" in block:
+            begins, delta = (
+                {**block, "input": {}},
+                {"type": "input_json_delta", "partial_json": json.dumps(block["input"])},
+            )
+        else:
+            begins, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for event in (
+            {"type": "message_start", "message": message},
+            {"type": "content_block_start", "index": 0, "content_block": begins},
+            {"type": "content_block_delta", "index": 0, "delta": delta},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage},
+            {"type": "message_stop"},
+        ):
+            await response.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+        return response
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[str]:
+        """Its address."""
+        app = web.Application(client_max_size=2**26)
+        app.router.add_post("/v1/messages", self.answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+
+
+async def ran(claude: Path, home: Path, model: str, *words: str) -> str:
+    """What the program prints, with a home of its own and no other traffic than to the model."""
+    environment = {
+        "HOME": str(home),
+        "PATH": "/usr/bin:/bin",
+        "ANTHROPIC_BASE_URL": model,
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "MCP_CONNECTION_NONBLOCKING": "0",  # a busy machine may take longer than the two seconds that it waits
+    }
+    process = await asyncio.create_subprocess_exec(
+        claude, *words, env=environment, cwd=home, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+    )
+    async with asyncio.timeout(LONGEST):
+        out, err = await process.communicate()
+    assert process.returncode == 0, (out, err)
+    return out.decode()
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+async def test_it_recalls_and_answers_with_what_it_found(
+    claude: Path, database: str, tmp_path: Path, over: str
+) -> None:
+    model = ScriptedModel()
+    async with (
+        hitherto.open(database) as memory,
+        serving(memory) as url,
+        model.serving() as address,
+    ):
+        if over == "stdio":
+            added = ["--", sys.executable, "-m", "hitherto", "mcp", "--database", database, *OPTIONS]
+        else:
+            key = (await memory.keys(SCOPE.tenant).create("tests", rights=["read"])).secret
+            named = [f"Authorization: Bearer {key}", f"{USER}: {SCOPE.user}", f"{AGENT}: {SCOPE.agent}"]
+            headers = [word for one in named for word in ("--header", one)]
+            added = ["--transport", "http", f"{url}/mcp", *headers]
+        await memory.conversation("keys", scope=SCOPE).append(user("The deploy key is in the blue drawer."))
+        await memory.wait_for_index()
+        await ran(claude, tmp_path, address, "mcp", "add", "hitherto", *added)
+        told = await ran(claude, tmp_path, address, "-p", QUESTION, "--allowedTools", TOOL)
+    assert "I recall" in told
+    assert "message 0 of conversation keys, user" in told
+    assert "The deploy key is in the blue drawer." in told
+    offered = {tool["name"] for one in model.requests for tool in one.get("tools", [])}
+    assert TOOL in offered, "it is loaded always"
+    assert not {name for name in offered if name.startswith("mcp__hitherto__")} - {TOOL}, "the others when searched for"

@@ -1,0 +1,142 @@
+"""`hitherto mcp` as a client starts it: a process that speaks over its standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import PIPE, Process
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+
+from hitherto import Memory, user
+from hitherto.core.key import Right
+from hitherto.errors import DatabaseUnavailable
+from hitherto.mcp.server import McpAccess, mcp_server
+from hitherto.mcp.stdio import LateMemory
+from tests.acceptance.cli.commands import bare
+from tests.conftest import SCOPE
+from tests.http.serving import serving
+from tests.mcp_server.test_tools import refused, said
+from tests.patience import PATIENCE
+
+OPTIONS = ["--tenant", SCOPE.tenant, "--user", SCOPE.user, "--agent", SCOPE.agent]
+READS = {"recall", "read", "conversations", "facts"}
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+def surroundings(**more: str) -> dict[str, str]:
+    """The environment without settings of ours, but for `more`."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HITHERTO_")} | more
+
+
+def command(*options: str, **environment: str) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=sys.executable, args=["-m", "hitherto", "mcp", *OPTIONS, *options], env=surroundings(**environment)
+    )
+
+
+async def started(*options: str, **environment: str) -> Process:
+    given = command(*options, **environment)
+    return await asyncio.create_subprocess_exec(
+        given.command, *given.args, env=given.env, stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
+
+
+async def asked(process: Process, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request, which is the next line."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(request).encode() + b"\n")
+    return json.loads(await process.stdout.readline())
+
+
+async def test_an_agent_finds_what_another_one_saved(database: str) -> None:
+    """The first speaks the revision of 2025-11-25, the second that of 2026-07-28."""
+    messages = [{"role": "user", "content": "The deploy key is in the blue drawer."}]
+    async with asyncio.timeout(PATIENCE), Client(command("--database", database), mode="legacy") as client:
+        await said(client, "save", conversation="keys", messages=messages)
+    async with asyncio.timeout(PATIENCE), Client(command(HITHERTO_DATABASE=database), mode="2026-07-28") as client:
+        assert "blue drawer" in await said(client, "recall", question="Where is the deploy key?")
+        assert len((await client.list_tools()).tools) == 7
+
+
+async def test_of_a_service_the_tools_are_those_that_the_key_allows(memory: Memory) -> None:
+    await memory.conversation("c", scope=SCOPE).append(user("The deploy key is in the blue drawer."))
+    await memory.wait_for_index()
+    async with asyncio.timeout(PATIENCE), serving(memory) as url:
+        for rights, tools in (
+            ([Right.READ], READS),
+            ([Right.READ, Right.WRITE, Right.REVIEW], READS | {"remember", "save", "forget"}),
+        ):
+            key = (await memory.keys(SCOPE.tenant).create("tests", rights=rights)).secret
+            async with Client(command("--url", url, HITHERTO_KEY=key)) as client:
+                assert {one.name for one in (await client.list_tools()).tools} == tools
+                if "recall" in tools:
+                    assert "blue drawer" in await said(client, "recall", question="Where is the deploy key?")
+                if "forget" in tools:
+                    await said(client, "remember", text="The user rows.")
+                    number = (await memory.facts(SCOPE).list())[-1].id
+                    assert "1 fact and 1 message" in await said(client, "forget", fact=number)
+                    assert "there is no fact" in await refused(client, "forget", fact=number)
+        process = await started("--url", url, HITHERTO_KEY="wrong")
+        out, err = await process.communicate()
+        assert (process.returncode, out) == (1, b"")
+        assert b"this key is not known here" in err
+    assert [one.conversation for one in (await memory.conversations(SCOPE)).conversations][-1] == "c"
+
+
+async def test_it_ends_with_its_client(database: str) -> None:
+    """When the client closes its end, and when it is told to stop while the client does not. What is no request before
+    that does not end it."""
+    async with asyncio.timeout(PATIENCE):
+        for stop in (lambda one: one.stdin.close(), lambda one: one.send_signal(signal.SIGTERM)):
+            process = await started("--database", database)
+            assert process.stdin is not None
+            process.stdin.write(b'not json\n\xff\xfe\n{"jsonrpc": "2.0"}\n[]\n')
+            while "result" not in (answer := await asked(process, HELLO)):
+                pass
+            assert answer["result"]["serverInfo"]["name"] == "hitherto"
+            stop(process)
+            assert await process.wait() in (0, 128 + signal.SIGTERM)
+            assert process.stderr is not None
+            assert b"Traceback" not in await process.stderr.read()
+
+
+def test_nothing_heavy_is_loaded_before_the_tools_are_listed() -> None:
+    """Claude Code waits two seconds for them."""
+    program = "import sys, hitherto.cli.service.mcp, hitherto.mcp.stdio; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "mcp" in loaded
+    assert not {"numpy", "psycopg", "openai", "aiohttp", "hitherto.engine.memory"} & {*loaded}
+
+
+def test_one_place_at_a_time() -> None:
+    ran = bare("mcp", "--url", "http://127.0.0.1:9", "--database", "memory:")
+    assert "give one of them" in ran.failed(2)
+
+
+async def test_a_database_that_comes_up_later_is_reached_then(memory: Memory) -> None:
+    """Until then, the tools say what is wrong; they are listed all the same."""
+    away = [DatabaseUnavailable("no answer from the database")]
+
+    async def open_memory() -> Memory:
+        if away:
+            raise away.pop()
+        return memory
+
+    late = LateMemory(open_memory)
+    server = mcp_server(lambda _: McpAccess(late, [Right.ADMIN], lambda: SCOPE))
+    async with Client(server) as client:
+        assert len((await client.list_tools()).tools) == 7
+        assert await refused(client, "facts") == "no answer from the database"
+        assert await said(client, "facts") == "There are no facts."
