@@ -15,8 +15,6 @@ import hitherto
 HEAVY = (
     "openai",
     "anthropic",
-    "alembic",
-    "sqlalchemy",
     "opentelemetry",
     "rich",
     "typer",
