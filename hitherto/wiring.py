@@ -197,6 +197,8 @@ async def _recalling(
 ) -> dict[str, Any]:
     """The services that recall needs: the embedder and those before it, and the reranker."""
     current = embedder_of(settings) if embedder is None or isinstance(embedder, str) else embedder
+    if current is None and (why := names.lacks_wordllama(settings)):
+        log.warning("No embedder: %s", why)
     previous = previous_of(settings)
     ours = previous if current is embedder or current is None else (current, *previous)
     for one in ours:
