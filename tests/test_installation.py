@@ -18,7 +18,8 @@ from packaging.requirements import Requirement
 from tests.lengths import at_length, lasting
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WHOLE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, TOOL = WHOLE["project"], WHOLE["tool"]
 CLIENT = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 MANYLINUX = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_26", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
@@ -113,6 +114,17 @@ def test_what_needs_one_still_does(machine: tuple[str, str], tmp_path: Path) -> 
         words = ("download", "--no-deps", "--only-binary", ":all:", "--dest", str(tmp_path), *tags, name)
         done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
         assert "No matching distribution found" in done.stderr
+
+
+def test_the_page_of_the_package_index_has_no_dead_links() -> None:
+    """What README links to beside itself is not there."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    relative = re.compile(r"\]\((?!https?://|#)[^)]+\)")
+    assert len(relative.findall(page)) > 30
+    for one in TOOL["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        page = re.sub(one["pattern"], one["replacement"], page)
+    assert relative.findall(page) == []
+    assert "agents have tools for that" in page
 
 
 class TestClient:
