@@ -1,6 +1,6 @@
 """How far the estimate for models without a tokenizer is above the truth: `python -m benchmarks.estimates`.
 
-The truth is the largest count among tokenizers that packages of the extra `dev` bring.
+The truth is the largest count among tokenizers that packages of the group `dev` bring.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def families() -> dict[str, Callable[[str], int]]:
 
 def _folder(package: str) -> Path:
     found = importlib.util.find_spec(package)
-    assert found is not None, f"{package} is in the extra dev"
+    assert found is not None, f"{package} is in the group dev"
     assert found.origin is not None
     return Path(found.origin).parent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
@@ -23,7 +24,6 @@ from hitherto.providers import names
 from hitherto.providers.names import embedder_of, learn, previous_of, reranker_of
 from hitherto.settings import Settings
 from hitherto.settings.definitions import SettingsOptions
-from hitherto.watching import watch_of
 
 if TYPE_CHECKING:
     from hitherto.store.embedded.server import EmbeddedServer
@@ -165,6 +165,8 @@ async def make_memory(
 ) -> Memory:
     """A memory on an open store, started. What else is opened for it, `opened` holds until it is closed; the arguments
     are as those of `open`."""
+    from hitherto.watching import watch_of
+
     maker = model_of(settings, opened) if model is None or isinstance(model, str) else model
     services = Services(
         store=store,
@@ -195,6 +197,8 @@ async def _recalling(
 ) -> dict[str, Any]:
     """The services that recall needs: the embedder and those before it, and the reranker."""
     current = embedder_of(settings) if embedder is None or isinstance(embedder, str) else embedder
+    if current is None and (why := names.lacks_wordllama(settings)):
+        log.warning("No embedder: %s", why)
     previous = previous_of(settings)
     ours = previous if current is embedder or current is None else (current, *previous)
     for one in ours:
@@ -212,6 +216,11 @@ async def _recalling(
 
 async def _store(settings: Settings, opened: AsyncExitStack) -> Store:
     """The store, open."""
+    if find_spec("hitherto.store") is None:
+        raise InvalidSettings(
+            "hitherto-client is installed, which only speaks to a service: hitherto.connect(url). For a memory in this "
+            "process: pip uninstall hitherto-client, then pip install hitherto"
+        )
     from hitherto.store.store import Store
 
     url, pool_size, start_again = settings.database, settings.pool_size, None

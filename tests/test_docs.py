@@ -2,7 +2,8 @@
 
 The conventions of the pages:
 
-- Blocks of `python` run in order, one namespace a page; `await` may stand outside of a function.
+- Blocks of `python` run in order, one namespace a page, in README one a block: each can be typed alone. `await` may
+  stand outside of a function.
 - A block of `text` right behind one of `python` is what it prints; "…" stands for anything.
 - In a block of `console`, lines after "$ " are commands, and what follows is what they print, likewise. Commands of
   `hitherto` run, those of docs/cli.md as processes; those with a setting in front, another server's address or a FILE
@@ -211,15 +212,23 @@ def test_the_python_of(page: Path, surroundings: None) -> None:
         for block in blocks(page):
             if block.language != "python":
                 continue
+            if page.name == "README.md":
+                close(runner, namespace)
+                namespace = {"__name__": "__main__"}
             printed = io.StringIO()
             with redirect_stdout(printed):
                 run(runner, compiled(page, block, address), namespace)
             if block.output is not None:
                 assert_printed(printed.getvalue(), block.output, f"{page.name}, line {block.line}")
-        for client in [value for value in namespace.values() if isinstance(value, AsyncOpenAI)]:
-            runner.run(client.close())  # a reader's program would end here
-        for memory in [value for value in namespace.values() if isinstance(value, Memory)]:
-            runner.run(memory.aclose())
+        close(runner, namespace)
+
+
+def close(runner: asyncio.Runner, namespace: dict[str, Any]) -> None:
+    """Closes what is left open where a reader's program would end."""
+    for client in [value for value in namespace.values() if isinstance(value, AsyncOpenAI)]:
+        runner.run(client.close())
+    for memory in [value for value in namespace.values() if isinstance(value, Memory)]:
+        runner.run(memory.aclose())
 
 
 def compiled(page: Path, block: Block, address: str) -> CodeType:

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import get_origin
 
+import pytest
+
 import hitherto
 
 # Each takes long to import, and is needed only where it is used.
 HEAVY = (
     "openai",
     "anthropic",
-    "alembic",
-    "sqlalchemy",
     "opentelemetry",
     "rich",
     "typer",
@@ -56,8 +56,28 @@ def test_each_name_says_what_it_is() -> None:
     assert [name for name, one in found.items() if get_origin(one) is None and not one.__doc__] == []
 
 
-def test_the_import_is_light_and_quiet() -> None:
+# What `hitherto-client` does not bring.
+ENGINE = ("numpy", "Stemmer", "semantic_text_splitter", "prometheus_client", "psycopg", "platformdirs", "psutil")
+
+
+@pytest.mark.parametrize(("name", "without"), [("hitherto", HEAVY), ("hitherto.http.client.remote", HEAVY + ENGINE)])
+def test_the_import_is_light_and_quiet(name: str, without: tuple[str, ...]) -> None:
     """In a process of its own, where any warning is an error."""
-    program = f"import sys, hitherto; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+    program = f"import sys, {name}; print(*sorted(set({without!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
+def test_a_client_that_is_not_installed() -> None:
+    program = """
+import asyncio, sys
+sys.modules["aiohttp"] = None
+from hitherto import *
+import hitherto
+try:
+    asyncio.run(hitherto.connect("http://127.0.0.1:1").__aenter__())
+except hitherto.HithertoError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "connect needs aiohttp, which is not installed: pip install 'hitherto[client]'\n"

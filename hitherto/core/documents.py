@@ -11,8 +11,6 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, cast
 
-from semantic_text_splitter import MarkdownSplitter, TextSplitter
-
 from hitherto.core.log.message import DEPTH, LONGEST_METADATA, storable
 from hitherto.core.scope import LONGEST_NAME
 from hitherto.errors import InvalidDocument, InvalidInput
@@ -348,6 +346,8 @@ def _cut(
 ) -> tuple[list[_Piece], int]:
     """The pieces of a window, and how many characters were counted for them. Where that would be more than `most`, they
     share nothing."""
+    from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
     present = set(window)
     # A marker that occurs only at the window's end: a piece that has it reaches the end.
     end = next(character for character in map(chr, range(0x10FFFF, 0, -1)) if character not in present)

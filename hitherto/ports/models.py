@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
+from hitherto.arrays import np
 from hitherto.core.log.message import Payload
 from hitherto.core.model_family import family_of
 from hitherto.core.prompt import Prompt

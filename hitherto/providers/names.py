@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol, Required, TypedDict, runtime_checkable
 
 from pydantic import SecretStr
@@ -94,7 +95,7 @@ class _Preparable(Protocol):
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
-    """The embedder, None if the settings name "none"; close it with `aclose`.
+    """The embedder, None if the settings name "none", or none and `lacks_wordllama`; close it with `aclose`.
 
     Nothing is sent and nothing is loaded: a missing model shows at the first call, or at `learn`. Raises
     InvalidSettings if the settings contradict each other, or cannot be used.
@@ -102,6 +103,17 @@ def embedder_of(settings: Settings) -> Embedder | None:
     if settings.embedder in (WORDLLAMA, NONE) and settings.previous_embedder in (None, WORDLLAMA, NONE):
         _check_no_endpoint_settings(settings)
     return _made(settings, settings.embedder, settings.embedder_dimensions)
+
+
+def lacks_wordllama(settings: Settings) -> str:
+    """Why there is no embedder although the settings do not say so, and what to do; "" where that is not so."""
+    if settings.embedder != WORDLLAMA or find_spec("wordllama") is not None:
+        return ""
+    return (
+        "the embedder wordllama is not installed: its package has nothing ready for Linux on ARM and for Python 3.14 "
+        "and later. Recall goes by words alone. Install it (pip install wordllama, with a compiler), name another "
+        f"embedder, or say {NONE!r} to leave it so (the setting embedder, HITHERTO_EMBEDDER)"
+    )
 
 
 def previous_of(settings: Settings) -> tuple[Embedder, ...]:
@@ -122,9 +134,7 @@ def previous_of(settings: Settings) -> tuple[Embedder, ...]:
         assert made is not None, "only the name of none gives none"
         found.append(made)
     if settings.embedder != WORDLLAMA:
-        wordllama = _made(settings, WORDLLAMA, None)
-        assert wordllama is not None, "only the name of none gives none"
-        found.append(wordllama)
+        found += [] if (wordllama := _made(settings, WORDLLAMA, None)) is None else [wordllama]
     return tuple(found)
 
 
@@ -155,13 +165,21 @@ def _check_no_endpoint_settings(settings: Settings) -> None:
         )
 
 
+def _wordllama(settings: Settings) -> Embedder | None:
+    if find_spec("wordllama") is None:
+        if settings.embedder == WORDLLAMA and "embedder" in settings.model_fields_set:
+            raise InvalidSettings(lacks_wordllama(settings))
+        return None
+    from hitherto.providers.wordllama import Wordllama
+
+    return Wordllama()
+
+
 def _made(settings: Settings, name: str, dimensions: int | None) -> Embedder | None:
     if name == NONE:
         return None
     if name == WORDLLAMA:
-        from hitherto.providers.wordllama import Wordllama
-
-        return Wordllama()
+        return _wordllama(settings)
     provider, url, version = settings.embedder_provider, settings.embedder_base_url, settings.embedder_api_version
     if version is not None and provider != "azure":
         raise InvalidSettings(

@@ -12,12 +12,10 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]  # its PathLike says not of what
-from tokenizers import Tokenizer
 
 from hitherto.aside import in_thread
 from hitherto.core.log.message import storable
@@ -25,6 +23,9 @@ from hitherto.core.recall.stopwords import STOP_WORDS
 from hitherto.core.recall.vectors import Space, Vectors
 from hitherto.errors import ModelRejected
 from hitherto.ports.models import Embeddings
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 _LONGEST = 20_000
 """Characters that are read of a text: a mean over more says nothing about any part of it."""
@@ -87,6 +88,9 @@ def _model() -> _Model:
     found = find_spec("wordllama")
     if found is None or not found.submodule_search_locations:
         raise ModelRejected("the package wordllama is not installed; install it, or choose another embedder")
+    from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] (its PathLike says not of what)
+    from tokenizers import Tokenizer
+
     folder = Path(found.submodule_search_locations[0])
     tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
     tokenizer.no_padding()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from importlib import resources
 from typing import Any, LiteralString
 
@@ -16,7 +14,6 @@ from psycopg.pq import PGconn, Ping
 from hitherto.errors import DatabaseReadOnly, SchemaMismatch, StoreError
 from hitherto.store import errors
 from hitherto.store.connections import silence
-from hitherto.uninterrupted import uninterrupted
 
 OLDEST_SERVER = 150000
 _UPGRADE_LOCK = 0x68697468  # "hith": one number for the advisory lock that upgrades of one database share
@@ -48,24 +45,33 @@ _BASELINE = (
 )
 """The files of the schema of 0.1, in this order: each uses only what those before it make."""
 
+# Named as Alembic names it, which set up the databases of development versions.
 _VERSION_TABLE = """
-create table hitherto.alembic_version (
+create table if not exists hitherto.alembic_version (
     version_num character varying(32) not null, constraint alembic_version_pkc primary key (version_num)
 )
 """
 
-_FIND_VERSIONS = "select to_regclass('hitherto.alembic_version')::text"
+_FIRST = "0116"
+"""The revision of the schema of 0.1."""
 
-_upgrading = threading.Lock()
+_FIND_VERSIONS = "select to_regclass('hitherto.alembic_version')::text"
 
 
 def revisions() -> list[str]:
-    """The revisions this version knows, oldest first: the numbers that begin the migrations' file names.
+    """The revisions this version knows, oldest first: that of 0.1, and the numbers of the upgrades since.
 
     A database at an older revision was made by a development version, before the first release.
     """
-    files = resources.files(__package__ or "").joinpath("migrations", "versions")
-    return sorted(file.name.split("_")[0] for file in files.iterdir() if file.name.endswith(".py"))
+    return [_FIRST, *upgrades()]
+
+
+def upgrades() -> dict[str, str]:
+    """The statements that bring the schema of the revision before to each revision after the first, oldest first: the
+    files `migrations/0117_what_it_does.sql` and so on."""
+    files = resources.files(__package__ or "").joinpath("migrations").iterdir()
+    found = sorted((file for file in files if file.name.endswith(".sql")), key=lambda file: file.name)
+    return {file.name.split("_")[0]: file.read_text(encoding="utf-8") for file in found}
 
 
 async def ensure(
@@ -82,7 +88,7 @@ async def ensure(
     errors.checked_address(url)
     try:
         async with await _connect(url, patience) as connection:
-            return await _ensure(connection, url, lock_timeout if upgrade else None, patience)
+            return await _ensure(connection, lock_timeout if upgrade else None)
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise DatabaseReadOnly(
             "the database has no current Hitherto schema and refuses to write one; connect once to the primary server, "
@@ -124,9 +130,7 @@ async def _connect(url: str, patience: float) -> psycopg.AsyncConnection[Any]:
                     raise
 
 
-async def _ensure(
-    connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float | None, patience: float
-) -> tuple[str | None, str]:
+async def _ensure(connection: psycopg.AsyncConnection[Any], lock_timeout: float | None) -> tuple[str | None, str]:
     known = revisions()
     if connection.info.server_version < OLDEST_SERVER:
         raise SchemaMismatch(
@@ -163,7 +167,7 @@ async def _ensure(
         # Asked first, because `if not exists` needs the right to create schemas even where the schema is there.
         if await _value(connection, "select to_regnamespace('hitherto')::text") is None:
             await connection.execute("create schema if not exists hitherto")
-        await _upgraded(connection, url, lock_timeout, patience)
+        await _upgraded(connection, current, lock_timeout)
     return before, known[-1]
 
 
@@ -178,17 +182,12 @@ async def _value(connection: psycopg.AsyncConnection[Any], query: LiteralString)
     return None if row is None else row[0]
 
 
-async def _upgraded(connection: psycopg.AsyncConnection[Any], url: str, lock_timeout: float, patience: float) -> None:
-    connect = partial(psycopg.connect, silence.address(url, patience=patience))
+async def _upgraded(connection: psycopg.AsyncConnection[Any], current: str | None, lock_timeout: float) -> None:
     for left in reversed(range(_TRIES)):
         try:
-            if await _value(connection, _FIND_VERSIONS) is not None:
-                await uninterrupted(asyncio.to_thread(migrate, connect, lock_timeout))
-                return
             async with connection.transaction():
-                await connection.execute("select set_config('lock_timeout', %s, true)", [_milliseconds(lock_timeout)])
-                # Alembic and SQLAlchemy take longer to import than everything else together.
-                for statements in from_nothing():
+                await connection.execute("select set_config('lock_timeout', %s, true)", [f"{lock_timeout * 1_000:.0f}"])
+                for statements in from_nothing() if current is None else since(current):
                     await connection.execute(statements.encode())
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if not left:
@@ -210,38 +209,16 @@ def baseline() -> Iterator[str]:
 
 
 def from_nothing() -> Iterator[str]:
-    """Yields what makes in one transaction what the migrations make, in a schema `hitherto` that has nothing in it."""
+    """Yields what makes the newest revision in a schema `hitherto` that has nothing in it, in one transaction."""
     yield _VERSION_TABLE
     yield from baseline()
-    yield f"insert into hitherto.alembic_version values ('{revisions()[-1]}')"  # noqa: S608 (the number of a file)
+    yield f"insert into hitherto.alembic_version values ('{_FIRST}')"  # noqa: S608 (a constant)
+    yield from since(_FIRST)
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{round(seconds * 1_000)}"
-
-
-def migrate(connect: Callable[[], psycopg.Connection[Any]], lock_timeout: float) -> None:
-    """Runs the migrations that the schema in a database lacks. Raises psycopg's errors.
-
-    Alembic keeps the upgrade it runs in module globals: one at a time in a process, even for different databases.
-    """
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import create_engine, pool
-    from sqlalchemy.exc import DBAPIError
-
-    config = Config()
-    with resources.as_file(resources.files(__package__ or "").joinpath("migrations")) as folder:
-        config.set_main_option("script_location", str(folder).replace("%", "%%"))
-        engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=pool.NullPool)
-        try:
-            with _upgrading, engine.begin() as connection:
-                limit = _milliseconds(lock_timeout)
-                connection.exec_driver_sql("select set_config('lock_timeout', %s, true)", (limit,))
-                config.attributes["connection"] = connection
-                command.upgrade(config, "head")
-        except DBAPIError as error:
-            # SQLAlchemy wraps what psycopg raised; the caller knows psycopg's errors.
-            if isinstance(error.orig, psycopg.Error):
-                raise error.orig from error
-            raise
+def since(revision: str) -> Iterator[str]:
+    """Yields what makes the newest revision of this one, in one transaction."""
+    for number, statements in upgrades().items():
+        if number > revision:
+            yield statements
+            yield f"update hitherto.alembic_version set version_num = '{number}'"  # noqa: S608 (the number of a file)

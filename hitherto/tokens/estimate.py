@@ -8,8 +8,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
+from hitherto.arrays import np
 from hitherto.tokens.counters import CLAUDE_IMAGE, REMEMBER_UP_TO, REMEMBERED, BpeCounter, without_surrogates
 
 _ASCII: Final = (
@@ -49,20 +48,18 @@ _SCRIPTS: Final = (
 _UNLISTED: Final = 300
 
 
-def _table() -> np.ndarray[tuple[int], np.dtype[np.int16]]:
+@functools.cache
+def _hundredths() -> np.ndarray[tuple[int], np.dtype[np.int16]]:
+    """By UTF-16 unit, hundredths of a token beside what o200k counts. Source: fitted with linear programming, so that
+    no passage of 20 characters and more costs more with any of eleven tokenizers: those of Mistral 7B (two), Mistral
+    NeMo, Llama 2, 3 and 4, Qwen 2.5 and 3.6, DeepSeek V4 and Claude 2, and o200k. The passages were translations of one
+    application into 80 languages, chats, code in 15 languages, base64, hexadecimal and decimal digits."""
     table = np.full(0x10000, _UNLISTED, dtype=np.int16)
     for first, last, hundredths in (*_ASCII, *_SCRIPTS):
         table[first : last + 1] = hundredths
     letters, hundredths = _RARE_IN_ENGLISH
     table[[ord(letter) for letter in letters]] = hundredths
     return table
-
-
-_HUNDREDTHS: Final = _table()
-"""By UTF-16 unit, hundredths of a token beside what o200k counts. Source: fitted with linear programming, so that no
-passage of 20 characters and more costs more with any of eleven tokenizers: those of Mistral 7B (two), Mistral NeMo,
-Llama 2, 3 and 4, Qwen 2.5 and 3.6, DeepSeek V4 and Claude 2, and o200k. The passages were translations of one
-application into 80 languages, chats, code in 15 languages, base64, hexadecimal and decimal digits."""
 
 
 _BLANK_AGAIN: Final = 7
@@ -121,7 +118,7 @@ class EstimateCounter:
     def _of(self, text: str, units: bytes) -> int:
         read = np.frombuffer(units, dtype="<u2")
         blank, ends = read == ord(" "), (read == ord("\n")) | (read == ord("\r"))
-        charged = _HUNDREDTHS[read]
+        charged = _hundredths()[read]
         more = int(charged.sum(dtype=np.int64))
         more += _BLANK_AGAIN * int(np.count_nonzero(blank[1:] & blank[:-1]))
         more += _END_AGAIN * int(np.count_nonzero(ends[1:] & (ends | blank | (read == ord("\t")))[:-1]))

@@ -154,7 +154,7 @@ def _answers(port: int) -> bool:
         return False
 
 
-@pytest.mark.skipif(CADDY is None, reason="needs caddy (it is in the extra dev)")
+@pytest.mark.skipif(CADDY is None, reason="needs caddy (it is in the group dev)")
 async def test_the_proxy_serves_over_tls(database: str, tmp_path: Path) -> None:
     async with hitherto.open(database, worker=False) as memory:
         key = (await memory.keys("acme").create("app", rights=["admin"])).secret

@@ -75,7 +75,8 @@ async def test_the_program_of_the_page(framework: str, database: str, tmp_path: 
     pieces = streams.chat("It left ", "this morning.")
     broken = streams.chat("And it ", "ar")
     cut = Answer(body=broken.body, headers=broken.headers, cut=len(broken.body) - 200)
-    with Endpoint(pieces, cut, streams.chat("And it arrives today.")) as model:
+    refused = Answer(status=401)
+    with Endpoint(pieces, cut, streams.chat("And it arrives today."), refused) as model:
         given: dict[str, Any] = {"HITHERTO_DATABASE": database, "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "k"}
         with (
             served(framework, tmp_path, **given) as address,
@@ -93,6 +94,8 @@ async def test_the_program_of_the_page(framework: str, database: str, tmp_path: 
                 assert asked("When does it arrive?", "2").startswith("And it")
             assert asked("When does it arrive?", "2") == "And it arrives today."
             assert "It left this morning." in str(model.asked[-1])
+            down = client.post("/chats/c2", json={"question": "Hello?"}, headers={"X-User": "ada"})
+            assert (down.status_code, "ask again" in down.text) == (502, True)
     async with hitherto.open(database, worker=False) as memory:
         chat = memory.conversation("c1", scope=SCOPE)
         head = await chat.head()

@@ -85,12 +85,12 @@ async def test_an_interrupted_run_is_resumed_from_its_json(session: HithertoSess
     await dialogue(session, 2, tools=True)
     asking = [calls("book", "b1", hotel="Avenida"), calls("weather", "w1", city="Lisbon")]
     agent, model = planner([asking, [says("Done.")]])
-    result = await Runner.run(agent, "CurrentFacts it.", session=session, run_config=QUIET)
+    result = await Runner.run(agent, "Book it.", session=session, run_config=QUIET)
     [interruption] = cast("list[Any]", result.interruptions)
     saved = result.to_state().to_json()
 
     # While a person thinks it over, others look at the session.
-    assert questions(await session.get_items())[-1] == "CurrentFacts it."
+    assert questions(await session.get_items())[-1] == "Book it."
 
     state: Any = await RunState.from_json(agent, saved)
     [again] = state.get_interruptions()
@@ -114,7 +114,7 @@ async def test_an_interrupted_run_is_resumed_from_its_json(session: HithertoSess
 async def test_an_approval_that_comes_turns_later(session: HithertoSession, meanwhile: int) -> None:
     """Whatever became of the call by then: nobody is sent a result without it."""
     agent, _ = planner([[calls("book", "b1", hotel="Avenida")], [says("Booked.")]])
-    result = await Runner.run(agent, "CurrentFacts it.", session=session, run_config=QUIET)
+    result = await Runner.run(agent, "Book it.", session=session, run_config=QUIET)
     await dialogue(session, meanwhile, tools=True)
 
     state = result.to_state()

@@ -12,8 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 
 import hitherto
 from hitherto import Scope, user
@@ -28,15 +26,6 @@ Connection = psycopg.AsyncConnection[Any]
 MIGRATIONS = resources.files("hitherto.store").joinpath("migrations")
 
 
-def test_revisions_are_those_of_alembic() -> None:
-    config = Config()
-    with resources.as_file(MIGRATIONS) as folder:
-        config.set_main_option("script_location", str(folder).replace("%", "%%"))
-        scripts = ScriptDirectory.from_config(config)
-        assert scripts.get_heads() == [schema.revisions()[-1]], "one head, the newest"
-        assert sorted(script.revision for script in scripts.walk_revisions()) == schema.revisions()
-
-
 def test_the_schema_of_a_revision_never_changes() -> None:
     """A database made with other files of the same revision would be taken for one of these, and statements would fail
     on what it lacks. Whoever changes the files before 0.1 gives them the next number; after it, writes a migration."""
@@ -46,7 +35,7 @@ def test_the_schema_of_a_revision_never_changes() -> None:
 
 
 async def test_a_new_database_has_what_the_files_say(database: str) -> None:
-    """No file of the schema is left out, and nothing is made elsewhere but Alembic's table."""
+    """No file of the schema is left out, and nothing is made elsewhere but the revision's table."""
     files = MIGRATIONS.joinpath("baseline").iterdir()
     text = "".join(file.read_text(encoding="utf-8") for file in files)
     said = re.findall(r"^create (?:unique )?(table|index|view|function) (?:hitherto\.)?(\w+)", text, re.MULTILINE)
@@ -65,11 +54,16 @@ async def test_a_new_database_has_what_the_files_say(database: str) -> None:
     assert sorted(ours) == sorted(said)
 
 
-async def test_a_new_database_is_what_migrations_make_of_an_empty_one(database: str, empty: str) -> None:
-    """A new one is set up without Alembic."""
-    await rows(empty, "create schema hitherto")
-    await asyncio.to_thread(schema.migrate, lambda: psycopg.connect(empty), schema.LOCK_TIMEOUT)
+async def test_an_upgrade_makes_what_a_new_database_has(
+    database: str, empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of later revisions, in their order, whatever the revision before."""
+    later = {"0117": "create table hitherto.boat (name text)", "0118": "alter table hitherto.boat add crew int"}
+    monkeypatch.setattr(schema, "upgrades", lambda: later)
+    assert await schema.ensure(database, patience=5) == ("0116", "0118")
+    assert await schema.ensure(empty, patience=5) == (None, "0118")
     assert dumped(database) == dumped(empty)
+    assert await schema.ensure(database, patience=5) == ("0118", "0118")
 
 
 def dumped(url: str) -> list[str]:
@@ -87,7 +81,7 @@ class TestLocks:
 
     @pytest.fixture
     async def begun(self, empty: str) -> str:
-        """The URL of a database in which Alembic has its table and has done nothing yet."""
+        """The URL of a database that has the table of the revision and nothing else."""
         await rows(
             empty, "create schema hitherto; create table hitherto.alembic_version (version_num text primary key)"
         )

@@ -17,7 +17,7 @@ from hitherto.errors import HithertoError, InvalidInput, InvalidModelAnswer, Inv
 from hitherto.other_systems.settings_aliases import ignored_variables
 from hitherto.ports.models import EXTRACTIVE, Completion, Embedder, Model, Reranker, usable
 from hitherto.pricing import listed
-from hitherto.providers.names import NONE, compactor_of, embedder_of, learn, model_of, reranker_of
+from hitherto.providers.names import NONE, compactor_of, embedder_of, lacks_wordllama, learn, model_of, reranker_of
 from hitherto.settings import Settings
 
 
@@ -214,6 +214,8 @@ async def check_embedder(settings: Settings) -> tuple[Check, Space | None]:
     name = "embedder"
     try:
         embedder = embedder_of(settings)
+        if embedder is None and (why := lacks_wordllama(settings)):
+            return warning(name, *why.split(". ", 1)), None
         if embedder is None:
             return skipped(name, f"{NONE}: recall goes by words alone (the setting embedder)"), None
         async with aclosing(embedder):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.context.request import ContextRequest
 from hitherto.core.facts.fact import fact_line
 from hitherto.core.log.message import Message, Payload, Role, plain_message

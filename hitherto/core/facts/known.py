@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.facts.relevance import FactColumns, most_relevant_first, relevance_of
 from hitherto.core.recall.terms import question_terms
 

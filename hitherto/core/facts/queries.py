@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.facts.fact import FactAction, FactState, KnownFact, Subject
 from hitherto.core.facts.relevance import FactColumns
 from hitherto.core.recall.vectors import Space

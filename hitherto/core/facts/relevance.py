@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.recall import rank
 from hitherto.core.recall.bm25 import Posting
 from hitherto.core.recall.terms import QuestionTerms

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from hitherto.arrays import NDArray, np
 
 SATURATION = 0.9
 """BM25's k1: how soon repeating a term stops to count."""
@@ -15,7 +15,7 @@ SATURATION = 0.9
 LENGTH_WEIGHT = 0.4
 """BM25's b: how much a long text has to say more to count the same."""
 
-Posting = tuple[NDArray[np.uint32], NDArray[np.uint8]]
+Posting: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.uint8]]"
 """The documents that have a term (numbers that index the population's arrays, ascending, each once) and how often each
 has it."""
 

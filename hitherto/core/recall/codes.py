@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
+from hitherto.arrays import NDArray, np
 
 BITS = 256
 """The most bits that are kept of a vector, whatever its dimensions: a question reads all codes of a scope."""

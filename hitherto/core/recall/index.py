@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.documents import has
 from hitherto.core.log.ranges import Ranges
 from hitherto.core.recall.filter import EntryKind, SearchFilter

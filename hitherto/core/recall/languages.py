@@ -8,8 +8,6 @@ from collections.abc import Callable
 from threading import local
 from typing import cast
 
-import Stemmer
-
 from hitherto.core.recall.stopwords import OF_LANGUAGES, STOP_WORDS
 
 ENGLISH = "english"
@@ -111,6 +109,8 @@ class _PerThread(local):
     def stem(self, word: str, language: str) -> str:
         stemmer = self._by_language.get(language)
         if stemmer is None:
+            import Stemmer
+
             stemmer = cast("Callable[[str], str]", Stemmer.Stemmer(language).stemWord)
             self._by_language[language] = stemmer
         return stemmer(word)

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
+from hitherto.arrays import np
 from hitherto.core.documents import passages
 from hitherto.core.plain_text import beside_data, mark_at
 from hitherto.core.recall.terms import MOST_CHARACTERS, analyzed, question_terms

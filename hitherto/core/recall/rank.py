@@ -15,9 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.recall.bm25 import Posting, WordScores, weigh
 from hitherto.core.recall.codes import CosineScale, likeness, scale_of
 from hitherto.core.recall.terms import QuestionTerms

@@ -12,13 +12,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import chain, islice
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.log.message import Role
 from hitherto.core.recall.days import NamedDays, day_terms, named_days
 from hitherto.core.recall.folding import lower
@@ -120,7 +118,7 @@ def question_terms(text: str, *, most: int = MOST_QUESTION_TERMS, today: date | 
     language = language_of(cased)
     words = list(islice(words_of(without(cased, TRIGGERS) or cased, language, asked=True), 100 * most))
     telling = [word for word in words if not says_nothing(word, language)]
-    beside_greetings = [word for word in telling if word.terms[0] not in _GREETINGS]
+    beside_greetings = [word for word in telling if word.terms[0] not in _stems(GREETINGS)]
     chosen = dict.fromkeys([word.terms for word in beside_greetings or telling or words])
     terms: dict[str, int] = {}
     for number, forms in enumerate(islice(chosen, most)):
@@ -164,7 +162,7 @@ def _tells(word: Word, language: str) -> bool:
     """Whether a word says what a text is about: no stop word does, no word of courtesy, and no sign."""
     return (
         not says_nothing(word, language)
-        and word.terms[0] not in _POLITE
+        and word.terms[0] not in _stems(POLITE_WORDS)
         and any(character.isalnum() for character in word.text)
     )
 
@@ -225,9 +223,11 @@ _ABOUT_THE_ASSISTANT = re.compile(
     r"\b(?:did|have|had|were) you\b|\byou (?:also )?(?:\w+ed|said|told|gave|wrote|made|found|had|taught)\b",
     re.IGNORECASE,
 )
-_GREETINGS, _POLITE = (
-    frozenset(word.terms[0] for word in words_of(" ".join(sorted(those)))) for those in (GREETINGS, POLITE_WORDS)
-)
+
+
+@cache
+def _stems(those: frozenset[str]) -> frozenset[str]:
+    return frozenset(word.terms[0] for word in words_of(" ".join(sorted(those))))
 
 
 def _hashed(terms: Collection[str]) -> NDArray[np.int64]:

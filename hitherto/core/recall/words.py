@@ -140,7 +140,7 @@ def _of_part(part: str, language: str) -> tuple[Word, ...]:
 def says_nothing(word: Word, language: str) -> bool:
     """Whether a word of a question in this language carries no meaning of its own."""
     empty = _empty(language)
-    if word.empty or word.text in empty or (language in (ENGLISH, UNKNOWN) and word.terms[0] in _STOPS):
+    if word.empty or word.text in empty or (language in (ENGLISH, UNKNOWN) and word.terms[0] in _stops()):
         return True
     return "'" in word.text and all(part in empty or len(part) < 2 for part in _PART.split(word.text))  # "qu'est"
 
@@ -156,4 +156,6 @@ def _empty(language: str) -> frozenset[str]:
     return frozenset(folded(word) for word in " ".join(words).split())
 
 
-_STOPS = frozenset(term for word in STOP_WORDS for one in words_of(word) for term in one.terms)
+@cache
+def _stops() -> frozenset[str]:
+    return frozenset(term for word in STOP_WORDS for one in words_of(word) for term in one.terms)

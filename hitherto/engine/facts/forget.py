@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from math import ceil
 from operator import itemgetter
 
-import numpy as np
-
+from hitherto.arrays import np
 from hitherto.aside import aside
 from hitherto.core.facts.change import no_such_fact
 from hitherto.core.facts.fact import Fact, FactAction, FactState

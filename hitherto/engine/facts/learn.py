@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from hitherto.arrays import np
 from hitherto.core.digests.digest import DigestWork
 from hitherto.core.facts.extract import FactsTask
 from hitherto.core.facts.fact import ExtractedFact, KnownFact, LearnedFacts, fingerprint_of_fact

@@ -6,8 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-import numpy as np
-
+from hitherto.arrays import np
 from hitherto.core.ledger import ModelCall, Purpose
 from hitherto.core.recall.terms import topic
 from hitherto.core.recall.vectors import Space, Vector, Vectors

@@ -6,11 +6,9 @@ from bisect import bisect_right
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import cast
+from typing import TypeAlias, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hitherto.arrays import NDArray, np
 from hitherto.core.log.message import Role
 from hitherto.core.recall import rank
 from hitherto.core.recall.codes import codes_of
@@ -29,7 +27,7 @@ from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.core.recall.terms import QuestionTerms, analyzed, asks, telling_words
 from hitherto.core.recall.vectors import Vector, Vectors
 
-Numbers = NDArray[np.int64]
+Numbers: TypeAlias = "NDArray[np.int64]"
 """Places in a population."""
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hitherto.engine.memory import Memory
-from hitherto.http.client.remote import RemoteMemory
-from hitherto.http.client.service import Service
+from hitherto.errors import InvalidInput
 from hitherto.sync.base import BackgroundMemory
 from hitherto.sync.facade import SyncMemory
 from hitherto.wiring import Opening
@@ -22,11 +21,18 @@ def connect(url: str, *, key: str | None = None, timeout: float = 60.0) -> Openi
 
     `purge_expired` and `keys` belong to the service alone and raise InvalidInput. Entering raises ServiceUnavailable,
     ServiceError where something else answers, Unauthorized for a key that the service does not know, or for any where
-    it asks for none, and InvalidInput for what is no address. Like its connections, the memory belongs to one event
-    loop.
+    it asks for none, and InvalidInput for what is no address, and where the extra `client` is not installed. Like its
+    connections, the memory belongs to one event loop.
     """
 
     async def make() -> Memory:
+        try:
+            from hitherto.http.client.remote import RemoteMemory
+            from hitherto.http.client.service import Service
+        except ModuleNotFoundError as error:
+            raise InvalidInput(
+                f"connect needs {error.name}, which is not installed: pip install 'hitherto[client]'"
+            ) from error
         return await RemoteMemory(Service(url, key, timeout=timeout)).start()
 
     return Opening(make)

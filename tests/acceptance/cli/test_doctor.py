@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hitherto.providers import names
 from hitherto.store import schema
 from tests.acceptance.cli.commands import NOWHERE, SUPPORT, Cli, bare
 from tests.acceptance.cli.doctoring import (
@@ -169,6 +170,10 @@ class TestEmbedder:
 
     def test_none(self) -> None:
         assert "words alone" in without_database(HITHERTO_EMBEDDER="none").said("embedder", "skipped")
+
+    def test_the_default_where_it_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(names, "find_spec", lambda _: None)
+        assert "Recall goes by words alone" in without_database().said("embedder", "warning")
 
 
 class TestReranker:

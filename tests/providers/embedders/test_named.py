@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+import hitherto
 from hitherto.errors import InvalidSettings
 from hitherto.ports.models import Embedder
+from hitherto.providers import names
 from hitherto.providers.azure import AzureOpenAIEmbedder
 from hitherto.providers.names import embedder_of, learn, previous_of
 from hitherto.providers.ollama import OllamaEmbedder
@@ -17,6 +19,7 @@ from hitherto.providers.scripted import ScriptedEmbedder
 from hitherto.providers.wordllama import Wordllama
 from hitherto.settings import Settings
 from hitherto.testing.embedders import check_embedder
+from tests.conftest import SCOPE
 from tests.providers.embedders.serving import DIMENSIONS, KEY, PATH, as_a_server_at_home, as_openai, sent
 from tests.providers.models.endpoint import Endpoint
 
@@ -49,6 +52,21 @@ async def test_there_may_be_none():
     nothing = Settings.load(embedder="none", previous_embedder="small")
     assert embedder_of(nothing) is None
     assert previous_of(nothing) == ()
+
+
+async def test_where_wordllama_is_not_installed_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, database: str
+) -> None:
+    """As on Linux on ARM. Who names it is told at once; to others a log line says that there are only words."""
+    monkeypatch.setattr(names, "find_spec", lambda _: None)
+    with pytest.raises(InvalidSettings, match="wordllama is not installed"):
+        embedder_of(Settings.load(embedder="wordllama"))
+    assert previous_of(Settings.load(embedder="small")) == ()
+    async with hitherto.open(database) as memory:
+        await memory.conversation("monday", scope=SCOPE).append(hitherto.user("The boat is green."))
+        found = await memory.recall("Which boat?", scope=SCOPE)
+    assert [hit.text for hit in found.hits] == ["The boat is green."]
+    assert "Recall goes by words alone" in caplog.text
 
 
 @pytest.mark.parametrize(
