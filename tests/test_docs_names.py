@@ -35,7 +35,9 @@ ELSEWHERE = {
     "--default-non-nullable": "openapi-typescript",
     "--only": "python -m benchmarks",
     "HITHERTO_CONFIG": "the file of the settings, which is none of them",
+    "HITHERTO_KEY": "of the command line alone",
     "HITHERTO_TRACEBACK": "of the command line alone",
+    "--add-mcp": "VS Code",
 }
 """Names of other libraries, of programs and of pages' own code, and where each is from."""
 
