@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
@@ -142,7 +142,7 @@ def import_(
     What it is is told by its content. What is there already is skipped: an import that was cut off goes on when it is
     repeated. An export has its own tenant, users and agents; the options name the scope of anything else.
     """
-    with _from_standard(file) as source:
+    with _opened(file) as source:
         if isinstance(source, BufferedReader):
             _import_export(source, str(file), None, target, as_json, chosen=(conversation, list_only, digest))
         elif source.is_file() and _is_export(source):
@@ -156,23 +156,23 @@ def import_(
 
 
 @contextmanager
-def _from_standard(file: Path) -> Generator[Path | BufferedReader]:
-    """The file, or for `-` standard input: an export as it comes, anything else as a file, in which can be read from
-    any place. Raises InvalidTranscript where there is none."""
-    if file == STANDARD:
-        stdin = cast(BufferedReader, sys.stdin.buffer)
-        if EXPORT.match(stdin.peek(64)):
-            yield stdin
+def _opened(file: Path) -> Generator[Path | BufferedReader]:
+    """The file. Of standard input and of a pipe an export as it comes, and anything else as a file that can be read
+    from any place. Raises InvalidTranscript where there is none."""
+    if file != STANDARD and (file.is_file() or file.is_dir()):
+        yield file
+        return
+    if file != STANDARD and not file.exists():
+        raise InvalidTranscript(f"cannot read {file}: there is no such file")
+    with file.open("rb") if file != STANDARD else nullcontext(cast(BufferedReader, sys.stdin.buffer)) as stream:
+        if EXPORT.match(stream.peek(64)):
+            yield stream
             return
         with TemporaryDirectory(prefix="hitherto-") as folder:
-            kept = Path(folder) / STANDARD
+            kept = Path(folder) / file.name
             with kept.open("wb") as to:
-                shutil.copyfileobj(stdin, to)
+                shutil.copyfileobj(stream, to)
             yield kept
-    elif file.exists():
-        yield file
-    else:
-        raise InvalidTranscript(f"cannot read {file}: there is no such file")
 
 
 def _is_export(file: Path) -> bool:

@@ -26,7 +26,8 @@ from hitherto.importers.imported import (
 NAME = "Claude Code"
 
 _TITLES = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
-"""Types of lines with a title, and their fields; the first counts."""
+"""Types of lines with a title, and their fields; the first counts. A summary is that of the conversation with its
+`leafUuid`, which may be in another file."""
 
 _NOT_SAID = ("isMeta", "isCompactSummary", "isApiErrorMessage")
 """Marks of messages that neither the user nor the model said."""
@@ -56,16 +57,17 @@ def conversations(
     lines: Iterable[tuple[int, Mapping[str, Any]]], path: Path
 ) -> Iterator[ImportedConversation | Unreadable]:
     """The conversation in the lines of a file, with their numbers, and one for each subagent that worked there."""
-    branches, titles, session, size = dict[str, _Branch](), dict[str, str](), "", 0
-    agents = dict[str, str]()
+    branches, titles, sessions, size = dict[str, _Branch](), list[tuple[str, str, str]](), dict[str, None](), 0
+    agents, known = dict[str, str](), {""}
     for number, line in lines:
         kind, uuid = text_of(line.get("type")), text_of(line.get("uuid"))
         for of, key in _TITLES:
             if kind == of and text_of(line.get(key)).strip():
-                titles[of] = line[key]
+                titles.append((of, line[key], text_of(line.get("leafUuid"))))
         if not uuid:
             continue
-        session = session or text_of(line.get("sessionId"))
+        known.add(uuid)
+        sessions[text_of(line.get("sessionId"))] = None
         size += len(str(line.get("message", "")))
         if size > LARGEST:
             yield Unreadable(f"{path}, line {number}: its conversation is larger than {LARGEST:,} characters", number)
@@ -76,9 +78,11 @@ def conversations(
             agent = text_of(line.get("agentId")) or agents.get(parent or "", uuid)
             agents[uuid] = agent
         _add(branches.setdefault(agent, _Branch()), line, uuid, parent, path=path, number=number)
-    title = next((titles[of] for of, _ in _TITLES if of in titles), None)
+    session = path.stem if path.stem in sessions else next(filter(None, sessions), path.stem)
+    own = {of: words for of, words, leaf in titles if leaf in known}
+    title = next((own[of] for of, _ in _TITLES if of in own), None)
     for agent, branch in branches.items():
-        name = f"{session or path.stem}-{agent}" if agent else session or path.stem
+        name = f"{session}-{agent}" if agent else session
         named = title if not agent else f"{title} ({agent})" if title else None
         yield conversation_of(NAME, name, branch.nodes, title=named, current=branch.last, unreadable=branch.unreadable)
 

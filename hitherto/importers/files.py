@@ -67,12 +67,11 @@ def read_file(path: Path, *, progress: Progress | None = None) -> Generator[Foun
                 counted = _Counted(file, done, progress)
                 yield from read_opened(cast(BinaryIO, counted), one)
                 done += file.seek(0, 2)
-        except OSError as error:
-            raise InvalidTranscript(f"cannot read {one}: {error.strerror or error}") from error
-        except InvalidTranscript as error:
+        except (OSError, InvalidTranscript) as error:
+            words = f"cannot read {one}: {error.strerror or error}" if isinstance(error, OSError) else str(error)
             if not many:
-                raise
-            yield Unreadable(str(error), error.line)
+                raise InvalidTranscript(words) from error
+            yield Unreadable(words)
 
 
 class _Counted:

@@ -109,8 +109,6 @@ async def _import_found(
     name = wanted if wanted is not None and found.named_by_file else found.id
     if wanted not in (None, name):
         return done
-    if name in seen:
-        return _with_unreadable(done, [Unreadable(f"{name!a:.80}: the file has it already; left out")])
     seen.add(name)
     return await _add_conversation(memory.conversation(name, scope=scope), found, done, digest=digest)
 

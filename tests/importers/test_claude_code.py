@@ -70,6 +70,37 @@ async def test_a_transcript_that_goes_on(memory: Memory, tmp_path: Path) -> None
     assert await tree(memory.conversation("s-1", scope=SCOPE)) == {one.message.id: one.parent for one in main.messages}
 
 
+def test_a_transcript_that_was_recorded() -> None:
+    """Claude Code 2.1.332 wrote it, for a scripted model that calls two tools at once, and went on with it. Other lines
+    and other fields are left out here, but for some."""
+    (one,) = conversations(Path(__file__).with_name("claude-code.jsonl"))
+    assert [(role, text.splitlines()[0][:12]) for role, text in shown(one)] == [
+        ("user", "Read the two"),
+        ("assistant", "I read both."),
+        ("assistant", "[calls Read("),
+        ("assistant", "[calls Read("),
+        ("tool", "1\tthe first "),
+        ("tool", "1\tthe second"),
+        ("assistant", "The boat is "),
+        ("user", "And once mor"),
+        ("assistant", "The boat is "),
+    ]
+    assert len(list(one.messages)) == 9, "there are no branches"
+    assert all(each.message.said_at for each in one.messages)
+
+
+def test_whose_title_it_is(tmp_path: Path) -> None:
+    """A summary may be that of a conversation in another file, and lines may come from one that was gone on with."""
+    lines = [
+        {"type": "summary", "summary": "Of another.", "leafUuid": "z9"},
+        {"type": "summary", "summary": "Of this.", "leafUuid": "u1"},
+        line("u0", None, "user", "Before.", sessionId="s-0"),
+        line("u1", "u0", "user", "Now."),
+    ]
+    (one,) = conversations(written(tmp_path / "s-1.jsonl", lines))
+    assert (one.id, one.title) == ("s-1", "Of this.")
+
+
 def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
     file = written(tmp_path / "s.jsonl", [*WORK[:3], line("z", "u1", "assistant", [{"type": "tool_use"}])])
     file.write_text(file.read_text() + "\n\n{cut o")
