@@ -194,7 +194,7 @@ def attempted(
 def called(name: str, arguments: object, id: str, words: str | None = None) -> dict[str, Any]:
     """An assistant's item in chat shape that calls a tool. Arguments that are no object are its `input`."""
     given = cast("object", arguments) if isinstance(arguments, dict) else {"input": arguments}
-    function = {"name": name, "arguments": json.dumps(given)}
+    function = {"name": name, "arguments": json.dumps(given, default=str)}
     call = {"id": id, "type": "function", "function": function}
     return {"role": "assistant", "content": words or None, "tool_calls": [call]}
 

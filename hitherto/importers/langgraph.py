@@ -45,7 +45,8 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
             thread,
         )
         size, kept = 0, list[tuple[object, bytes]]()
-        for kind, data in rows:
+        for kind, given in rows:
+            data = given if isinstance(given, bytes) else b""
             size += len(data)
             if kept and size > _DATED:
                 break

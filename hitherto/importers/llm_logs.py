@@ -29,6 +29,7 @@ NAME = "llm"
 TABLES = {"conversations", "responses"}
 
 _RESULTS = "select id, name, output, tool_call_id, exception from tool_results where response_id = ? order by id"
+_RESULTS_BEFORE = "select id, name, output, tool_call_id, null from tool_results where response_id = ? order by id"
 _CALLS = "select id, name, arguments, tool_call_id from tool_calls where response_id = ? order by id"
 
 Item = dict[str, Any]
@@ -101,7 +102,7 @@ def _parts(tables: Tables, hash: str) -> Iterator[Item]:
     for part, kind, text, payload in rows:
         try:
             fields = dict(mapping_of(json.loads(payload))) if payload else {}
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, TypeError):
             fields = {}
         referred = "".join(_referred(tables, one) for one in objects_of(fields.get("text_ref")))
         attachments = tables.rows(
@@ -163,13 +164,14 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
         conversation,
     )
     instructions, before, open_calls = "", cast("str | None", None), list[tuple[str, str]]()
-    with_tools = "exception" in tables.columns("tool_results") and "tool_calls" in tables.names
+    with_tools = {"tool_calls", "tool_results"} <= tables.names
+    results = _RESULTS if "exception" in tables.columns("tool_results") else _RESULTS_BEFORE
     for response, system, prompt, answer, at in rows:
         items: list[tuple[str, Item]] = []
         if text_of(system) and system != instructions:
             instructions = system
             items.append((f"{response}-system", {"role": "system", "content": system}))
-        for row, name, output, given, exception in tables.rows(_RESULTS, response) if with_tools else ():
+        for row, name, output, given, exception in tables.rows(results, response) if with_tools else ():
             waiting = [one for one, of in open_calls if of == name]
             call = given or (waiting[0] if waiting else None)
             open_calls = [one for one in open_calls if one[0] != call]
@@ -186,7 +188,7 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
         elif text_of(answer):
             items.append((response, {"role": "assistant", "content": answer}))
         for own, item in items:
-            place = f"conversation {conversation!a:.80}, {own:.80}"
+            place = f"conversation {conversation!a:.80}, {own!a:.80}"
             make = partial(made, item, time_of(at), id=own)
             yield Node(own, before, place, attempted(make, place, unreadable))
             before = own

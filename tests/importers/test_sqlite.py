@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import ormsgpack
@@ -267,6 +269,7 @@ def test_conversations_of_older_versions_of_llm(tmp_path: Path) -> None:
     made["tool_results"].insert(
         {"id": 1, "response_id": "r2", "name": "weather", "output": "rain", "tool_call_id": None}
     )
+    made["tool_results"].transform(drop={"exception"})  # as it was at first
     made["responses"].insert({"id": "r0", "prompt": "Alone.", "response": "Yes.", "datetime_utc": at})
     made.close()
     alone, talk = conversations(file)
@@ -297,6 +300,57 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     connection.close()
     told = unreadable(tmp_path / "bad.db")
     assert ["row 1" in told[1], "row 2" in told[2], "row 3" in told[3], "no name" in told[0]] == [True] * 4
+
+
+@pytest.fixture(scope="module")
+def good_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A file of each program."""
+    folder = tmp_path_factory.mktemp("good")
+    files = [folder / "sdk.db", folder / "graph.db", folder / "llm.db"]
+    with sqlite3.connect(files[0]) as connection:
+        connection.execute("create table agent_sessions (session_id, created_at)")
+        connection.execute("create table agent_messages (id integer, session_id, message_data, created_at)")
+        connection.execute("create table message_structure (session_id, message_id, branch_id, sequence_number)")
+        connection.execute("insert into agent_sessions values ('s', '2026-01-01')")
+        for number, item in enumerate(SDK_ITEMS, 1):
+            connection.execute("insert into agent_messages values (?, 's', ?, null)", (number, json.dumps(item)))
+            connection.execute("insert into message_structure values ('s', ?, 'main', ?)", (number, number))
+    connection.close()
+    with SqliteSaver.from_conn_string(str(files[1])) as saver:
+        checkpoint(saver, "t", [HumanMessage("Hi.", id="m1"), AIMessage("Ho.", id="m2")], "2026-01-01T09:00:00+00:00")
+    made = logged_by_llm(files[2])
+    made["conversations"].insert({"id": "c1", "name": "Old", "model": "m"})
+    made["responses"].insert({"id": "r1", "conversation_id": "c1", "prompt": "Hi.", "response": "Ho.", "system": "S"})
+    made["tool_calls"].insert({"id": 1, "response_id": "r1", "name": "look", "arguments": "{}"})
+    made["tool_results"].insert({"id": 1, "response_id": "r1", "name": "look", "output": "rain"})
+    made.close()
+    return files
+
+
+READ = {"agent_sessions", "agent_messages", "message_structure", "checkpoints", "conversations", "responses"} | {
+    *("threads", "turns", "messages", "parts", "fragments", "attachments", "tool_calls", "tool_results"),
+}
+
+
+@given(data=st.data())
+def test_any_value_in_any_column(good_files: list[Path], data: st.DataObject) -> None:
+    """Columns of SQLite take any type: what can be read is, what cannot is told, and nothing else happens."""
+    for good in good_files:
+        with TemporaryDirectory() as folder:
+            file = Path(shutil.copy(good, folder))
+            with closing(sqlite3.connect(file)) as connection:
+                tables = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")]
+                table = data.draw(st.sampled_from(sorted(READ & {*tables})))
+                columns = [name for _, name, *_ in connection.execute(f'pragma table_info("{table}")')]
+                value = data.draw(
+                    st.none() | st.integers(-9, 9) | st.floats() | st.binary() | st.text() | st.just("[[1]]")
+                )
+                column = data.draw(st.sampled_from(columns))
+                with suppress(sqlite3.Error):
+                    connection.execute(f'update "{table}" set "{column}" = ?', (value,))
+                connection.commit()
+            with suppress(InvalidTranscript):
+                unreadable(file)
 
 
 def test_json_of_older_checkpoints(tmp_path: Path) -> None:
