@@ -81,7 +81,10 @@ async def check(chat: Conversation, drawn: Drawn, current: int) -> None:
     live = [one.message for one in await chat.messages() if one.retracted_rev is None]
     assert [one.id for one in live] == [one.message.id for one in shown_messages(found)]
     for one in live:
-        assert f"text {(one.id or '')[1:]}" in one.text or one.calls
+        number = int((one.id or "")[1:])
+        before, kind = drawn[number]
+        assert f"text {number}" in one.text or one.calls
+        assert (one.role.value == "tool") == (kind == "result" and before >= 0 and drawn[before][1] == "call")
     assert await import_conversation(chat, conversation(drawn, current)) == 0
     assert found.unreadable == []
 
@@ -137,6 +140,22 @@ def test_any_nodes_make_a_tree(listed: list[Node], current: str | None) -> None:
     assert bool(shown_messages(found)) == bool(placed)
 
 
+async def test_two_branches_answer_one_call(memory: Memory) -> None:
+    chat, drawn = memory.conversation("c", scope=SCOPE), [(-1, "user"), (0, "call"), (1, "result"), (1, "result")]
+    await import_conversation(chat, conversation(drawn, 3))
+    await check(chat, drawn, 3)
+
+
+def test_two_messages_with_one_id() -> None:
+    """A line that was written twice is one; another message is told."""
+    told: list[Unreadable] = []
+    given = [Node("a", None, text, user(text).with_id("a")) for text in ("Hi.", "Hi.", "Ho.")]
+    found = conversation_of("test", "c", given, title=None, current=None, unreadable=told)
+    assert isinstance(found, ImportedConversation)
+    assert [one.message.text for one in found.messages] == ["Hi."]
+    assert [one.words for one in told] == ["Ho.: its id 'a' is another message's too"]
+
+
 async def test_another_conversation_of_that_name_is_left_alone(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
     await chat.append(user("Mine."))
@@ -148,14 +167,15 @@ async def test_what_was_erased_does_not_come_back(memory: Memory) -> None:
     chat, drawn = memory.conversation("c", scope=SCOPE), [(-1, "user"), (0, "assistant"), (0, "assistant")]
     await import_conversation(chat, conversation(drawn, 1))
     await chat.erase("m1")
-    assert await import_conversation(chat, conversation(drawn, 1)) == 0
+    again = conversation(drawn, 1)
+    assert (await import_conversation(chat, again), again.unreadable) == (0, [])
     assert len(await chat.messages()) == 3
 
 
 async def test_what_was_said_since_stays_shown(memory: Memory) -> None:
     chat, drawn = memory.conversation("c", scope=SCOPE), [(-1, "user"), (0, "assistant"), (0, "assistant")]
     await import_conversation(chat, conversation(drawn, 1))
-    await chat.append(user("And now?"))
+    await chat.append(user("And now?"), at=0)
     assert await import_conversation(chat, conversation(drawn, 1)) == 0
     assert (await chat.transcript()).entries[-1].text == "And now?"
 
