@@ -33,7 +33,7 @@ COMMANDS = {
     "documents": "Add, list and search the documents of a user's knowledge base.",
     "erase": "Erase messages, a user or a tenant, with everything made from them.",
     "export": "Write everything that is kept of a tenant or a user to a file.",
-    "import": "Import an export, or a conversation.",
+    "import": "Import an export, or conversations and facts of another system.",
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
     "serve": "Serve everything over HTTP, until stopped.",
     "mcp": "Serve the memory's tools to a coding agent, over standard input and output.",

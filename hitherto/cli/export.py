@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
 
+import hitherto
 from hitherto.cli import options
 from hitherto.cli.memory import run, with_memory
 from hitherto.cli.options import LOCAL_TENANT, Target, default_scope
 from hitherto.cli.terminal import output
-from hitherto.cli.transcripts.transcript import checked_id, message_of, title_of_line
-from hitherto.core.log.message import Message
-from hitherto.engine.export.imports import LONGEST_LINE, ImportReport, Lines
-from hitherto.errors import (
-    ConcurrentWrite,
-    Conflict,
-    InvalidBatch,
-    InvalidExport,
-    InvalidInput,
-    InvalidMessage,
-    InvalidTranscript,
-    NotFound,
+from hitherto.cli.terminal.tables import NONE, Column, cut, fitted, key_width, minute
+from hitherto.errors import InvalidExport, InvalidInput, InvalidTranscript, NotFound
+from hitherto.importers import (
+    ImportedConversation,
+    ImportedFact,
+    ImportSummary,
+    Unreadable,
+    import_file,
+    read_file,
 )
+from hitherto.importers.files import EXPORT, files_of
 
 if TYPE_CHECKING:
-    from hitherto.engine.conversation import Conversation
+    from rich.table import Table
+
     from hitherto.engine.export.export import ExportReport
+    from hitherto.engine.export.imports import ImportReport
     from hitherto.engine.memory import Memory
 
 
@@ -104,72 +106,7 @@ def _written(file: Path, write: Callable[[BinaryIO], ExportReport]) -> ExportRep
     return done
 
 
-_PAGE = 200
-"""Messages that are appended together."""
-
-
-async def import_chat(chat: Conversation, file: Lines, source: str, *, digest: bool) -> int | None:
-    """Append the messages of a file, those that are not there yet; returns how many that were, None if there is another
-    conversation of that name. A new one gets the file's title. Without `digest`, no stage of its policy fires. Raises
-    InvalidTranscript, with the line; what was appended before stays, and a repeated import goes on there."""
-    line = start = new = 0
-    head = await chat.head()
-    there = 0 if head is None else head.next_seq
-    ended = False
-    while not ended:
-        title, batch, line, ended = await asyncio.to_thread(_page, file, source, line)
-        known = batch[: max(there - start, 0)]
-        for logged, message in zip(await chat.messages(start=start, stop=start + len(known)), known, strict=True):
-            if logged.message.raw != message.raw and not logged.erased:
-                return None
-        start, batch = start + len(known), batch[len(known) :]
-        if batch:
-            try:
-                if head is None and title is not None:
-                    await chat.configure(title=title, create=True)
-                await chat.append(*batch, expect=start, policy=None if digest else "none")
-            except ConcurrentWrite:
-                return None
-            except (InvalidBatch, Conflict) as error:
-                raise InvalidTranscript(f"{source}, up to line {line}: {error}", line=line) from error
-            start, new = start + len(batch), new + len(batch)
-    if not start:
-        raise InvalidTranscript(f"{source} holds no messages; give one JSON object with role and content a line")
-    return new
-
-
-def _page(file: Lines, source: str, line: int) -> tuple[str | None, list[Message], int, bool]:
-    """The title with which the file begins, the next messages, the number of the last line that was read, and whether
-    the file has ended."""
-    title, found, begins = None, list[Message](), line == 0
-    while len(found) < _PAGE:
-        text = file.readline(LONGEST_LINE + 1)
-        if not text:
-            return title, found, line, True
-        line += 1
-        try:
-            if len(text) > LONGEST_LINE:
-                raise InvalidMessage(f"it is longer than {LONGEST_LINE:,} bytes")
-            if not text.strip():
-                continue
-            if begins:
-                begins, title = False, title_of_line(text)
-                if title is not None:
-                    continue
-            found.append(message_of(text, take_id=True))
-        except InvalidMessage as error:
-            raise InvalidTranscript(
-                f"{source}, line {line}: {error}; a repeated import goes on after what it has appended",
-                line=line,
-            ) from error
-    return title, found, line, False
-
-
-_EXPORT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"export"\s*:')
-"""How an export begins: perhaps with a mark of UTF-8 that an editor has put there."""
-
-
-class _Counted:
+class _CountedLines:
     """A file that tells how far it was read."""
 
     def __init__(self, file: BufferedReader, told: Callable[[int], None]) -> None:
@@ -186,66 +123,190 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
-            help="An export, or a conversation as JSON lines in OpenAI chat shape; - for standard input.",
+            metavar="FILE_OR_FOLDER",
+            help="An export of Hitherto's, or what another system has written; - for standard input.",
         ),
     ],
     conversation: Annotated[
-        str | None, typer.Option("--conversation", metavar="ID", help="Its name. [default: the file's, without ending]")
+        str | None,
+        typer.Option("--conversation", metavar="ID", help="Only this one; of a file that has no names, its name."),
     ] = None,
-    digest: Annotated[bool, typer.Option("--digest", help="Make the digests of an imported conversation too.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="Show what is in it, and import nothing.")] = False,
+    digest: Annotated[bool, typer.Option("--digest", help="Make the digests of imported conversations too.")] = False,
     *,
     target: Target,
     as_json: options.Json = False,
 ) -> None:
-    """Import an export, or a conversation.
+    """Import an export, or conversations and facts of another system.
 
-    What is there already is skipped: an import that was cut off goes on when it is repeated. An export has its own
-    tenant, users and agents; the options name the scope of a conversation.
+    What it is is told by its content. What is there already is skipped: an import that was cut off goes on when it is
+    repeated. An export has its own tenant, users and agents; the options name the scope of anything else.
     """
-    import hitherto
+    with _opened(file) as source:
+        if isinstance(source, BufferedReader):
+            _import_export(source, str(file), None, target, as_json, chosen=(conversation, list_only, digest))
+        elif source.is_file() and _is_export(source):
+            with source.open("rb") as opened:
+                size = source.stat().st_size
+                _import_export(opened, str(file), size, target, as_json, chosen=(conversation, list_only, digest))
+        elif list_only:
+            _list(source, conversation, as_json)
+        else:
+            _import_other(source, conversation, target, as_json, digest=digest)
 
-    async def work(from_: BufferedReader, size: int | None) -> ImportReport:
-        async with hitherto.open(target.database, worker=digest) as memory:
+
+@contextmanager
+def _opened(file: Path) -> Generator[Path | BufferedReader]:
+    """The file. Of standard input and of a pipe an export as it comes, and anything else as a file that can be read
+    from any place. Raises InvalidTranscript where there is none."""
+    if file != STANDARD and (file.is_file() or file.is_dir()):
+        yield file
+        return
+    if file != STANDARD and not file.exists():
+        raise InvalidTranscript(f"cannot read {file}: there is no such file")
+    with file.open("rb") if file != STANDARD else nullcontext(cast(BufferedReader, sys.stdin.buffer)) as stream:
+        if EXPORT.match(stream.peek(64)):
+            yield stream
+            return
+        with TemporaryDirectory(prefix="hitherto-") as folder:
+            kept = Path(folder) / file.name
+            with kept.open("wb") as to:
+                shutil.copyfileobj(stream, to)
+            yield kept
+
+
+def _is_export(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return EXPORT.match(opened.peek(64)) is not None
+
+
+def _import_export(
+    file: BufferedReader,
+    name: str,
+    size: int | None,
+    target: Target,
+    as_json: bool,
+    *,
+    chosen: tuple[str | None, bool, bool],
+) -> None:
+    if any(chosen) or target.scope != default_scope():
+        raise InvalidInput(
+            f"{name} is an export, which has its own tenant, users, agents, conversations and digests; "
+            "leave the options out that name them"
+        )
+
+    async def work() -> ImportReport:
+        async with hitherto.open(target.database, worker=False) as memory:
             with output.progress() as progress:
                 bar = progress.add_task("importing", total=size)
-                counted = _Counted(from_, lambda place: progress.update(bar, completed=place))
-                if _EXPORT.match(from_.peek(64)):
-                    if conversation is not None or digest or target.scope != default_scope():
-                        raise InvalidInput(
-                            f"{file} is an export, which has its own tenant, users, agents, conversations and digests; "
-                            "leave the options out that name them"
-                        )
-                    try:
-                        return await memory.import_from(counted)
-                    except InvalidExport as error:
-                        raise InvalidExport(f"{file}, {error}", line=error.line) from error
-                name = checked_id(file.stem if conversation is None else conversation, file)
-                chat = memory.conversation(name, scope=target.scope)
-                new = await import_chat(chat, counted, str(file), digest=digest)
-                if digest:
-                    await memory.wait_for_digests()
-                refused = () if new is not None else (f"{name!r} in {target.scope}",)
-                return ImportReport(
-                    conversations=int(bool(new)), messages=new or 0, skipped=int(new == 0), refused=refused
-                )
+                try:
+                    counted = _CountedLines(file, lambda place: progress.update(bar, completed=place))
+                    return await memory.import_from(counted)
+                except InvalidExport as error:
+                    raise InvalidExport(f"{name}, {error}", line=error.line) from error
 
-    if file == STANDARD:
-        done = run(work(cast(BufferedReader, sys.stdin.buffer), None))
-    else:
-        try:
-            with file.open("rb") as from_:
-                done = run(work(from_, file.stat().st_size))
-        except IsADirectoryError:
-            raise InvalidTranscript(f"cannot read {file}: it is a directory") from None
-        except FileNotFoundError:
-            raise InvalidTranscript(f"cannot read {file}: there is no such file") from None
-    counts = output.fields_of(done, "refused")
+    done = run(work())
+    _tell(output.fields_of(done, "refused"), done.refused, None, as_json)
+
+
+def _import_other(file: Path, conversation: str | None, target: Target, as_json: bool, *, digest: bool) -> None:
+    async def work() -> ImportSummary:
+        async with hitherto.open(target.database, worker=digest) as memory:
+            with _read_bar("importing", file) as progress:
+                done = await import_file(
+                    memory,
+                    file,
+                    scope=target.scope,
+                    conversation=conversation,
+                    digest=digest,
+                    progress=progress,
+                )
+            if digest:
+                await memory.wait_for_digests()
+            return done
+
+    done = run(work())
+    _tell(output.fields_of(done, "refused", "unreadable"), done.refused, done.unreadable, as_json)
+
+
+@contextmanager
+def _read_bar(what: str, file: Path) -> Generator[Callable[[int], None]]:
+    total = sum(one.stat().st_size for one in files_of(file))
+    with output.progress() as progress:
+        bar = progress.add_task(what, total=total)
+        yield lambda place: progress.update(bar, completed=place)
+
+
+def _tell(counts: Mapping[str, int], refused: Sequence[str], unreadable: Sequence[str] | None, as_json: bool) -> None:
+    """Say what was imported and what was not. Exits with 1 if anything was not."""
     if as_json:
-        output.print_json({"imported": counts, "refused": done.refused})
+        told = {} if unreadable is None else {"unreadable": unreadable}
+        output.print_json({"imported": counts, "refused": refused, **told})
     else:
-        output.say(f"Imported: {output.told(counts)}.")
-    for one in done.refused:
+        output.say(f"Imported: {output.told(counts)}.".replace(" left_out", " left out"))
+    for one in refused:
         output.warn(f"there is another conversation {one}, which was left alone; it was not imported")
-    if done.refused:
+    for one in unreadable or ():
+        output.warn(one)
+    if (more := counts.get("left_out", 0) - len(unreadable or ())) > 0:
+        output.warn(f"{more:,} more cannot be read")
+    if refused or unreadable:
         raise typer.Exit(1)
+
+
+def _list(file: Path, wanted: str | None, as_json: bool) -> None:
+    """Show what is in a file."""
+    found, facts, unreadable = list[dict[str, Any]](), 0, list[str]()
+    with _read_bar("reading", file) as progress:
+        for one in read_file(file, progress=progress):
+            match one:
+                case ImportedConversation():
+                    if wanted in (None, one.id) or one.named_by_file:
+                        found.append(_listed(one))
+                        unreadable += [which.words for which in one.unreadable]
+                case ImportedFact():
+                    facts += 1
+                case Unreadable():
+                    unreadable.append(one.words)
+    if as_json:
+        output.print_json({"conversations": found, "facts": facts, "unreadable": unreadable})
+    else:
+        if found:
+            output.show(_listed_table(found))
+        if facts or not found:
+            output.say(f"{facts:,} facts.")
+        for one in unreadable:
+            output.warn(one)
+    if unreadable:
+        raise typer.Exit(1)
+
+
+def _listed(one: ImportedConversation) -> dict[str, Any]:
+    messages, followed, ids = 0, set[str | None](), list[str | None]()
+    dates: list[datetime] = []
+    for said in one.messages:
+        messages += 1
+        if said.message.said_at is not None:
+            dates = [*dates, said.message.said_at] if len(dates) < 2 else dates
+            dates = [min(dates[0], said.message.said_at), max(dates[-1], said.message.said_at)]
+        if one.tree:
+            ids.append(said.message.id)
+            followed.add(said.parent)
+    branches = sum(one not in followed for one in ids) if one.tree else int(messages > 0)
+    first, last = (dates[0], dates[-1]) if dates else (None, None)
+    told = {"format": one.format, "conversation": one.id, "title": one.title, "messages": messages}
+    return {**told, "branches": branches, "first": first, "last": last}
+
+
+def _listed_table(found: Sequence[dict[str, Any]]) -> Table:
+    return fitted(
+        None,
+        [
+            Column("conversation", [output.one_line(one["conversation"]) for one in found], most=key_width(), key=True),
+            Column("format", [one["format"] for one in found], gives=4),
+            Column("messages", [f"{one['messages']:,}" for one in found], gives=1, right=True),
+            Column("branches", [f"{one['branches']:,}" for one in found], gives=3, right=True),
+            Column("last (UTC)", [minute(one["last"]) if one["last"] else NONE for one in found], gives=2),
+            Column("title", [cut(one["title"] or "") for one in found], prose=True),
+        ],
+    )

@@ -57,7 +57,7 @@ TranscriptFile = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="Messages in OpenAI chat shape, as JSON lines or in lists, or a LoCoMo file; - for standard input.",
+        help="Conversations in any format that `hitherto import` reads; - for standard input.",
     ),
 ]
 SampleId = Annotated[

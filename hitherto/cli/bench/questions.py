@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from hitherto.cli.transcripts import locomo
-from hitherto.cli.transcripts.transcript import FileConversation, checked_id, read_bytes, without_mark
+from hitherto.cli.transcripts.transcript import FileConversation, read_bytes, without_mark
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
 from hitherto.errors import InvalidTranscript
+from hitherto.importers import locomo
+from hitherto.importers.imported import file_id
 from hitherto.simulation.figures import Labeled
 
 _ID = re.compile(r"D([0-9]+):([0-9]+)")
@@ -52,7 +53,7 @@ def load(path: Path, *, named: bool = True) -> list[LabeledConversation]:
         raise InvalidTranscript(f"{path} is no LoCoMo file: it does not begin as a JSON list of conversations")
     found = [
         LabeledConversation(
-            FileConversation(checked_id(sample.name, path), sample.messages),
+            FileConversation(file_id(sample.name, path), sample.messages),
             tuple(_questions(sample, f"{path}: {sample.name}")),
         )
         for sample in locomo.samples(data, path, None, named=named)

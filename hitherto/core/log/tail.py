@@ -26,17 +26,19 @@ def covers(tail: Sequence[Logged], first: int) -> bool:
 
 def without_from(head: HeadWithCalls, tail: Sequence[Logged], first: int) -> HeadWithCalls:
     """`head`, one revision on, without its live messages from seq `first` on, of which there is at least one; `tail`
-    are its newest (ascending). `open_calls` are those that they answered, which are open again; what is awaited is left
-    to be counted."""
+    are its newest (ascending). `open_calls` are those before it that were open, and those that they answered, which
+    are open again; what is awaited is left to be counted."""
     kept, gone = _parted(tail, first)
     makers = _made(kept)
+    before = {call: one for call, one in head.open_calls.items() if one.seq < first}
+    again = {call: makers[call] for one in gone for call in one.message.answers if call in makers}
     return replace(
         head,
         rev=head.rev + 1,
         sums=gone[0].before,
         closed=_closed(kept),
         run_start=_run_start(kept, head.next_seq),
-        open_calls={call: makers[call] for one in gone for call in one.message.answers if call in makers},
+        open_calls=before | again,
         late=tuple(one for one in head.late if one[1] < first),
     )
 

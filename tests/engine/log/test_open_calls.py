@@ -178,3 +178,12 @@ async def test_a_head_does_not_grow_with_calls_that_are_never_answered(database:
             await chat.append(result("one_500"))
         context = await chat.context(result("one_501"), budget=1_000_000, wire=CHAT)
         assert_whole(CHAT, context.messages)
+
+
+async def test_a_result_that_takes_the_place_of_what_followed_its_call(store: Store) -> None:
+    async with open_on(store, worker=False) as memory:
+        chat = memory.conversation("c", scope=SCOPE)
+        await chat.append(user("Which?"), calls("c1", "c2"), user("Never mind."))
+        await chat.append(result("c1"), at=1)
+        await chat.append(result("c2"))
+        assert [one.seq for one in await chat.messages() if one.retracted_rev is None] == [0, 1, 3, 4]

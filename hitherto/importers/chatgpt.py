@@ -1,0 +1,140 @@
+"""ChatGPT's data export: a list of conversations, each a `mapping` of nodes with their parents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, cast
+
+from hitherto.core.log.message import Message
+from hitherto.importers.imported import (
+    THOUGHT,
+    ImportedConversation,
+    Node,
+    Unreadable,
+    attempted,
+    called,
+    conversation_of,
+    made,
+    mapping_of,
+    objects_of,
+    text_of,
+    thought,
+    time_of,
+)
+
+NAME = "ChatGPT's export"
+
+_NOT_SAID = {"user_editable_context", "model_editable_context", "reasoning_recap"}
+"""Kinds of content that nobody said in the conversation: the account's instructions, how long the model thought."""
+
+
+def conversation(value: Mapping[str, Any]) -> ImportedConversation | Unreadable:
+    """A conversation of the export."""
+    unreadable: list[Unreadable] = []
+    title, begun = value.get("title"), value.get("create_time")
+    mapping = mapping_of(value.get("mapping"))
+    calls: dict[str, str | None] = {}
+    nodes = [
+        _node(
+            own, mapping_of(node), f"{title or 'a conversation'!a:.80}, message {number} ({own:.80})", begun, unreadable
+        )
+        for number, (own, node) in enumerate(mapping.items(), 1)
+    ]
+    by_id = {node.id: node for node in nodes}
+    nodes = [_answering(node, mapping_of(mapping[node.id]), by_id, calls, unreadable) for node in nodes]
+    name, current = value.get("conversation_id") or value.get("id"), text_of(value.get("current_node"))
+    return conversation_of(NAME, name, nodes, title=title, current=current, unreadable=unreadable)
+
+
+def _node(id: str, node: Mapping[str, Any], place: str, begun: object, unreadable: list[Unreadable]) -> Node:
+    message = mapping_of(node.get("message"))
+    parent = text_of(node.get("parent")) or None
+    made_of = partial(_message, id, message, begun)
+    return Node(id, parent, place, attempted(made_of, place, unreadable) if message else None)
+
+
+def _message(id: str, message: Mapping[str, Any], begun: object) -> Message | None:
+    """None for what is hidden or says nothing. A tool's result is read as if it answered a call of its own id."""
+    content, metadata = mapping_of(message.get("content")), mapping_of(message.get("metadata"))
+    kind, role = text_of(content.get("content_type")), mapping_of(message.get("author")).get("role")
+    if kind in _NOT_SAID or metadata.get("is_visually_hidden_from_conversation") is True:
+        return None
+    at = time_of(message.get("create_time")) or time_of(begun)
+    names = {text_of(one.get("id")): text_of(one.get("name")) for one in objects_of(metadata.get("attachments"))}
+    if kind == "thoughts":
+        words = "\n\n".join(_thoughts(content))
+        return made(thought(words), at, wire=THOUGHT, id=id) if words else None
+    words = "\n".join(one for one in _texts(content, names) if one)
+    words += "".join(f"\n[attachment: {name}]" for name in names.values() if name and f": {name}]" not in words)
+    words, recipient = words.strip("\n"), message.get("recipient")
+    if not words.strip():
+        return None
+    if role == "assistant" and isinstance(recipient, str) and recipient not in ("all", ""):
+        return made(called(recipient, _arguments(words), id), at, id=id)
+    if role == "tool":
+        return made({"role": "tool", "tool_call_id": id, "content": words}, at, id=id)
+    return made({"role": role, "content": words}, at, id=id)
+
+
+def _answering(
+    node: Node,
+    given: Mapping[str, Any],
+    nodes: Mapping[str, Node],
+    calls: dict[str, str | None],
+    unreadable: list[Unreadable],
+) -> Node:
+    """A tool's result as the answer to the nearest call before it."""
+    if node.message is None or not node.message.answers:
+        return node
+    way, at = list[str](), node.parent
+    while at is not None and at in nodes and at not in calls and at not in way:
+        before = nodes[at].message
+        if before is not None and before.calls:
+            calls[at] = before.calls[0]
+            break
+        way.append(at)
+        at = nodes[at].parent
+    call = calls.get(at or "")
+    calls.update(dict.fromkeys(way, call))
+    if call is None:
+        return node
+    message = node.message
+    item = {**message.payload, "tool_call_id": call}
+    answer = attempted(lambda: made(item, message.said_at, id=node.id), node.place, unreadable)
+    return Node(node.id, node.parent, node.place, answer)
+
+
+def _arguments(words: str) -> object:
+    try:
+        return cast("object", json.loads(words))
+    except (ValueError, RecursionError):
+        return words
+
+
+def _texts(content: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[str]:
+    """What a content says; an image, a file and a sound by its name."""
+    for key in ("title", "url", "name", "text", "result", "summary", "content"):
+        if (words := text_of(content.get(key))) and words.strip():
+            yield words
+    parts = content.get("parts")
+    for part in cast("list[object]", parts) if isinstance(parts, list) else []:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            yield _part(cast("Mapping[str, Any]", part), names)
+
+
+def _part(part: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    if words := text_of(part.get("text")):
+        return words
+    what = "image" if part.get("content_type") == "image_asset_pointer" else text_of(part.get("content_type")) or "part"
+    pointer = text_of(part.get("asset_pointer")).rpartition("/")[2]
+    return f"[{what}: {names.get(pointer) or pointer}]" if pointer else f"[{what}]"
+
+
+def _thoughts(content: Mapping[str, Any]) -> Iterator[str]:
+    for one in objects_of(content.get("thoughts")):
+        if words := "\n".join(filter(None, (text_of(one.get("summary")), text_of(one.get("content"))))):
+            yield words

@@ -1,0 +1,57 @@
+"""SQLite files of others, which are only read."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+from hitherto.importers.imported import LARGEST
+
+MARK = b"SQLite format 3\0"
+"""How such a file begins."""
+
+
+class Tables:
+    """The tables of a file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        found = self.rows("select name from sqlite_master where type = 'table'")
+        self.names = frozenset(name for (name,) in found if isinstance(name, str))
+
+    def rows(self, query: str, *parameters: object) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query. Raises sqlite3.Error."""
+        return self._connection.execute(query, parameters)
+
+    def columns(self, table: str) -> frozenset[str]:
+        """The names of a table's columns; empty where there is no such table."""
+        return frozenset(name for (name,) in self.rows("select name from pragma_table_info(?)", table))
+
+
+@contextmanager
+def opened(path: Path) -> Generator[Tables]:
+    """The tables of the file at `path`, which is not changed. If its program runs, or was killed, what stands in its
+    log is read too: in a copy. Raises sqlite3.Error."""
+    with TemporaryDirectory(prefix="hitherto-") as folder:
+        logs = [log for end in ("-wal", "-journal") if (log := path.with_name(path.name + end)).is_file()]
+        logs = [log for log in logs if log.stat().st_size]
+        address = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+        if logs:
+            for one in (path, *logs):
+                shutil.copyfile(one, Path(folder) / one.name)
+            address = f"file:{quote(str(Path(folder) / path.name))}"
+        with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+            connection.text_factory = _text
+            connection.execute("pragma trusted_schema = off")
+            yield Tables(connection)
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")

@@ -1,0 +1,123 @@
+"""`hitherto import` of what other systems have written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.cli.commands import Cli, Ran, bare
+from tests.importers.looked_at import written
+from tests.importers.test_chatgpt import TRIP, exported, node
+from tests.importers.test_claude_code import WORK
+
+BOAT = exported(
+    node("q", None, "user", "We named our boat Ansa."), current="q", conversation_id="conv-2", title="The boat"
+)
+
+
+@pytest.fixture
+def cli(database: str) -> Callable[..., Ran]:
+    return partial(bare, HITHERTO_DATABASE=database)
+
+
+def test_from_chatgpt(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    """What was told there is found here; a file that is there already adds nothing."""
+    file = written(tmp_path / "conversations.json", [TRIP, BOAT])
+    assert cli("import", tmp_path).out == "Imported: 2 conversations, 5 messages, 0 facts, 0 skipped, 0 left out.\n"
+    again = cli("import", file, "--json").json
+    counts = {"conversations": 0, "messages": 0, "facts": 0, "skipped": 2, "left_out": 0}
+    assert again == {"imported": counts, "refused": [], "unreadable": []}
+    listed = cli("conversations", "--json").json["conversations"]
+    assert {one["conversation"]: one["title"] for one in listed} == {"conv-1": "Lisbon", "conv-2": "The boat"}
+    assert "boat Ansa" in cli("recall", "What is our boat called?").out
+
+
+def test_from_claude_code(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    folder = tmp_path / "projects" / "-code"
+    folder.mkdir(parents=True)
+    written(folder / "s-1.jsonl", WORK)
+    assert cli("import", tmp_path / "projects").code == 0
+    assert "Find the tests" in cli("recall", "Where are the tests?").out
+
+
+def test_a_list_of_what_is_in_it(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    file = written(tmp_path / "x", [TRIP, BOAT, 3])
+    shown = cli("import", file, "--list")
+    assert (shown.code, "entry 3 of its list is no conversation" in shown.err) == (1, True)
+    assert "Lisbon" in shown.out
+    found = cli("import", file, "--list", "--json").json
+    assert found["conversations"][0] == {
+        "format": "ChatGPT's export",
+        "conversation": "conv-1",
+        "title": "Lisbon",
+        "messages": 4,
+        "branches": 2,
+        "first": "2023-11-14T22:13:20.500000+00:00",
+        "last": "2023-11-14T22:14:20+00:00",
+    }
+    assert cli("conversations", "--json").json["conversations"] == [], "nothing was imported"
+
+
+def test_one_conversation_of_it(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    file = written(tmp_path / "x", [TRIP, BOAT])
+    assert "1 conversation, 1 message" in cli("import", file, "--conversation", "conv-2").out
+    assert "--list shows which it has" in cli("import", file, "--conversation", "none").failed(2)
+
+
+def test_facts_of_mem0(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    """The shape that its `get_all` is documented to return."""
+    memories = [
+        {
+            "id": "1",
+            "memory": "Sails a boat.",
+            "hash": "x",
+            "metadata": None,
+            "created_at": "2024-07-20T01:30:36-07:00",
+        },
+        {"id": "2", "memory": "Likes tea.", "categories": ["preference"], "user_id": "ada"},
+        {"id": "3", "event": "ADD"},
+    ]
+    for value in ({"results": memories[:2]}, memories[:2]):
+        file = written(tmp_path / "all.json", value)
+        told = cli("import", file, "--json").json["imported"]
+        assert told["facts"] + told["skipped"] == 2
+    facts = cli("facts", "list", "--json").json["facts"]
+    assert [(one["content"], one["category"]) for one in facts] == [
+        ("Sails a boat.", "other"),
+        ("Likes tea.", "preference"),
+    ]
+    file.write_text(json.dumps({"results": memories}))
+    assert "memory 3: it has no text" in " ".join(cli("import", file).err.split())
+
+
+def test_lists_of_messages_in_any_format(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    chat: list[Any] = [
+        {"role": "user", "content": "Hi.", "timestamp": 1_700_000_000},
+        {"role": "assistant", "content": "Ho."},
+    ]
+    responses = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi."}]}]
+    claude = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "late"}]}]
+    for name, value, messages in (("a", chat, 2), ("b", [chat, responses], 3), ("c", {"messages": claude}, 1)):
+        file = written(tmp_path / f"{name}.json", value)
+        for count in (messages, 0):
+            assert cli("import", file, "--json").json["imported"]["messages"] == count, name
+    entries = cli("log", "c", "--json").json["messages"]
+    assert entries[0]["payload"]["role"] == "assistant", "a result without its call is a text"
+    assert "late" in entries[0]["payload"]["content"]
+
+
+def test_from_standard_input(cli: Callable[..., Ran], database: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        Cli().command("import", "-"),
+        input=written(tmp_path / "x", [BOAT]).read_bytes(),
+        capture_output=True,
+        check=True,
+        env=Cli().surroundings(HITHERTO_DATABASE=database),
+    )
+    assert done.stdout.startswith(b"Imported: 1 conversation, 1 message")

@@ -1,0 +1,156 @@
+"""ChatGPT's export, by files of the shape that it has."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from hitherto import Memory
+from hitherto.errors import InvalidTranscript
+from hitherto.importers import ImportSummary, import_file
+from tests.conftest import SCOPE
+from tests.importers.looked_at import conversations, payloads, shown, tree, unreadable, written
+
+
+def node(id: str, parent: str | None, role: str = "", content: object = None, **fields: Any) -> dict[str, Any]:
+    """A node of a mapping, without a role one without a message."""
+    text = {"content_type": "text", "parts": [content]} if isinstance(content, str) else content
+    told = {"author": {"role": role, "name": None}, "content": text, "recipient": "all", "metadata": {}, **fields}
+    message = {"id": id, "create_time": 1_700_000_000.5, **told} if role else None
+    return {"id": id, "parent": parent, "children": [], "message": message}
+
+
+def exported(*nodes: dict[str, Any], current: str, **fields: Any) -> dict[str, Any]:
+    told = {"title": "Lisbon", "create_time": 1_700_000_000.0, "conversation_id": "conv-1", **fields}
+    return {**told, "current_node": current, "mapping": {one["id"]: one for one in nodes}}
+
+
+TRIP = exported(
+    node("root", None),
+    node("hidden", "root", "system", "", metadata={"is_visually_hidden_from_conversation": True}),
+    node("context", "hidden", "user", {"content_type": "user_editable_context", "user_profile": "A sailor."}),
+    node("asks", "context", "user", "How many days?"),
+    node("first", "asks", "assistant", "Two."),
+    node("second", "asks", "assistant", "Three.", create_time=1_700_000_060),
+    node("thanks", "second", "user", "Thanks."),
+    current="thanks",
+)
+
+
+def test_the_current_branch_and_the_others(tmp_path: Path) -> None:
+    (one,) = conversations(written(tmp_path / "any.name", [TRIP]))
+    assert (one.format, one.id, one.title) == ("ChatGPT's export", "conv-1", "Lisbon")
+    assert shown(one) == [("user", "How many days?"), ("assistant", "Three."), ("user", "Thanks.")]
+    parents = {each.message.id: each.parent for each in one.messages}
+    assert parents == {"asks": None, "first": "asks", "second": "asks", "thanks": "second"}
+    dates = {each.message.id: each.message.said_at for each in one.messages}
+    assert dates["second"] == datetime.fromtimestamp(1_700_000_060, UTC)
+
+
+def test_tools_thoughts_and_pictures(tmp_path: Path) -> None:
+    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-9", "width": 8}
+    attached = {"attachments": [{"id": "file-9", "name": "boat.png"}, {"id": "f", "name": "plan.pdf"}]}
+    thoughts = {"content_type": "thoughts", "thoughts": [{"summary": "Sums", "content": "1 + 1"}]}
+    code = {"content_type": "code", "language": "python", "text": "1 + 1"}
+    output = {"content_type": "execution_output", "text": "2"}
+    seen = {"content_type": "multimodal_text", "parts": [picture, "What is it?"]}
+    of = exported(
+        node("a", None, "user", seen, metadata=attached),
+        node("b", "a", "assistant", thoughts),
+        node("c", "b", "assistant", {"content_type": "reasoning_recap", "content": "Thought for 2s"}),
+        node("d", "c", "assistant", code, recipient="python"),
+        node("e", "d", "tool", output, author={"role": "tool", "name": "python"}),
+        node("f", "e", "tool", {"content_type": "tether_quote", "title": "Sums", "url": "https://s.org", "text": "II"}),
+        node("g", "f", "assistant", "Two."),
+        current="g",
+    )
+    (one,) = conversations(written(tmp_path / "x", [of]))
+    assert payloads(one)[:4] == [
+        {"role": "user", "content": "[image: boat.png]\nWhat is it?\n[attachment: plan.pdf]"},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Sums\n1 + 1"}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "d", "type": "function", "function": {"name": "python", "arguments": '{"input": "1 + 1"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "d", "content": "2"},
+    ]
+
+
+async def test_it_is_imported_once(memory: Memory, tmp_path: Path) -> None:
+    """A second answer of a tool to one call is kept as a text."""
+    of = exported(
+        node("a", None, "user", "1 + 1?"),
+        node("b", "a", "assistant", {"content_type": "code", "text": "{}"}, recipient="python"),
+        node("c", "b", "tool", "2"),
+        node("d", "c", "tool", "two"),
+        current="d",
+    )
+    packed = tmp_path / "export.zip"
+    with ZipFile(packed, "w", ZIP_DEFLATED) as to:
+        to.writestr("user.json", "{}")
+        to.writestr("chats/conversations-000.json", written(tmp_path / "x", [of]).read_text())
+    assert await import_file(memory, packed, scope=SCOPE) == ImportSummary(conversations=1, messages=4)
+    assert await import_file(memory, packed, scope=SCOPE) == ImportSummary(skipped=1)
+    chat = memory.conversation("conv-1", scope=SCOPE)
+    assert [one.message.role.value for one in await chat.messages()] == ["user", "assistant", "tool", "assistant"]
+    assert await tree(chat) == {"a": None, "b": "a", "c": "b", "d": "c"}
+    info = await chat.info()
+    assert info is not None
+    assert (info.title, info.said_at) == ("Lisbon", datetime.fromtimestamp(1_700_000_000.5, UTC))
+
+
+async def test_a_file_that_has_grown(memory: Memory, tmp_path: Path) -> None:
+    """What is new is added, on whichever branch, and the one that the newer file shows is shown."""
+    file = tmp_path / "conversations.json"
+    await import_file(memory, written(file, [TRIP]), scope=SCOPE)
+    grown = [
+        *TRIP["mapping"].values(),
+        node("again", "first", "user", "Only two?"),
+        node("no", "again", "assistant", "Yes."),
+    ]
+    summary = await import_file(memory, written(file, [exported(*grown, current="thanks")]), scope=SCOPE)
+    assert summary == ImportSummary(conversations=1, messages=2)
+    chat = memory.conversation("conv-1", scope=SCOPE)
+    assert [one.id for one in (await chat.transcript()).entries] == ["asks", "second", "thanks"]
+    assert (await tree(chat))["again"] == "first"
+    later = [*grown, node("year", "no", "user", "And in May?")]
+    await import_file(memory, written(file, [exported(*later, current="year")]), scope=SCOPE)
+    assert [one.id for one in (await chat.transcript()).entries] == ["asks", "first", "again", "no", "year"]
+    assert await import_file(memory, file, scope=SCOPE) == ImportSummary(skipped=1)
+
+
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    bad = exported(node("a", None, "user", "Hi."), node("b", "a", "wizard", "Ho."), current="b", title="Magic")
+    loop = exported(node("a", "b", "user", "Hi."), node("b", "a", "user", "Ho."), current="b", conversation_id="c2")
+    nameless = exported(node("a", None, "user", "Hi."), current="a", conversation_id=7)
+    told = unreadable(written(tmp_path / "x", [bad, 3, loop, nameless]))
+    assert "'Magic', message 2 (b): a chat message has the role 'wizard'" in told[0]
+    assert "entry 2 of its list is no conversation" in told[1]
+    assert "its parents go in a circle" in told[2]
+    assert "has no name that can be kept" in told[3]
+    file = tmp_path / "cut"
+    file.write_bytes(written(tmp_path / "x", [TRIP, TRIP]).read_bytes()[:-40])
+    assert "entry 2 is not JSON" in unreadable(file)[0]
+
+
+def test_zip_files_that_are_traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hitherto.importers.files._LARGE", 2**20)
+    other, bomb = tmp_path / "other.zip", tmp_path / "bomb.zip"
+    with ZipFile(other, "w") as to:
+        to.writestr("readme.txt", "x")
+    with pytest.raises(InvalidTranscript, match="without a conversations"):
+        conversations(other)
+    with ZipFile(bomb, "w", ZIP_DEFLATED) as to, to.open("conversations.json", "w", force_zip64=True) as member:
+        member.write(b" " * 2**21)
+    assert "left out" in unreadable(bomb)[0]
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(bomb.read_bytes()[:1000])
+    with pytest.raises(InvalidTranscript, match="cannot be read"):
+        conversations(broken)
