@@ -1,6 +1,6 @@
 """Claude Code itself, with a scripted model on loopback: it takes us up by one command, and answers from the memory.
 
-It comes in the wheel `claude-agent-sdk`, which is too large for each set-up; where that is installed, this runs.
+It comes in the wheel `claude-agent-sdk`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ LONGEST = 300
 def claude() -> Path:
     """The program."""
     found = find_spec("claude_agent_sdk")
-    if found is None or found.origin is None:
-        pytest.skip("Claude Code was NOT run: pip install claude-agent-sdk==0.2.189 brings it")
+    assert found is not None
+    assert found.origin is not None
     program = Path(found.origin).parent / "_bundled" / "claude"
     if not program.exists():
         pytest.skip(f"Claude Code was NOT run: {program} is not there")
