@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
+import msgpack
+
 from hitherto.core.log.message import ANTHROPIC, CHAT, Message
 from hitherto.errors import InvalidMessage
 from hitherto.importers.imported import (
@@ -21,7 +23,6 @@ from hitherto.importers.imported import (
     text_of,
     time_of,
 )
-from hitherto.importers.msgpack import Extension, NotMessagePack, unpacked
 from hitherto.importers.sqlite_file import Tables
 
 NAME = "LangGraph"
@@ -54,7 +55,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
         place = f"thread {thread!a:.80}"
         try:
             at, messages = _messages(*kept[0])
-        except (NotMessagePack, ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             yield Unreadable(f"{place}: its newest checkpoint cannot be read ({error})")
             continue
         if messages is None:
@@ -78,7 +79,7 @@ def _dates(checkpoints: list[tuple[object, bytes]]) -> dict[str, str]:
     for kind, data in checkpoints:
         try:
             at, messages = _messages(kind, data)
-        except (NotMessagePack, ValueError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         for number, message in enumerate(messages or [], 1):
             found[text_of(message.get("id")) or f"message-{number}"] = at
@@ -86,10 +87,9 @@ def _dates(checkpoints: list[tuple[object, bytes]]) -> dict[str, str]:
 
 
 def _messages(kind: object, data: bytes) -> tuple[str, list[Mapping[str, Any]] | None]:
-    """When a checkpoint was made, and its messages; None where its state has no such channel. Raises NotMessagePack and
-    ValueError."""
+    """When a checkpoint was made, and its messages; None where its state has no such channel. Raises ValueError."""
     if kind == "msgpack":
-        value = _plain(unpacked(data))
+        value = _plain(_unpacked(data))
     elif kind == "json":
         value = cast("object", json.loads(data))
     else:
@@ -100,11 +100,20 @@ def _messages(kind: object, data: bytes) -> tuple[str, list[Mapping[str, Any]] |
     return text_of(checkpoint.get("ts")), messages
 
 
+def _unpacked(data: bytes) -> object:
+    """The value that MessagePack's bytes stand for; what a program has added to the format is its number and its bytes.
+    Raises ValueError."""
+    try:
+        return cast("object", msgpack.unpackb(data, strict_map_key=False, unicode_errors="replace"))
+    except TypeError as error:  # a key is a list
+        raise ValueError(str(error)) from None
+
+
 def _plain(value: object) -> object:
     """The value with the fields of an object in its place: an extension is a list of its module, its class and these,
     none of which is imported."""
-    if isinstance(value, Extension):
-        inner = unpacked(value.data)
+    if isinstance(value, msgpack.ExtType):
+        inner = _unpacked(cast("bytes", value.data))
         fields = cast("list[object]", inner)[2:3] if isinstance(inner, list) else []
         return _plain(fields[0]) if fields else None
     if isinstance(value, list):
