@@ -284,7 +284,8 @@ cross join lateral (
 ) e
 cross join lateral (
     select tenant, id from hitherto.fact f
-    where f.tenant = %(tenant)s and f.id = e.fact and f.subject = %(subject)s and f.state <> 'deleted' limit 1
+    where f.tenant = %(tenant)s and f.id = e.fact and f.user_id = %(user)s and f.agent = %(agent)s and f.subject = %(subject)s
+      and f.state <> 'deleted' limit 1
 ) f
 where k.through >= s.seq
 on conflict (tenant, fact, conversation, seq) do nothing
