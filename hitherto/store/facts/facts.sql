@@ -226,11 +226,18 @@ from (
 ) f;
 
 -- name: evidence
--- The messages that say some of the user's own facts, of each the first `most_evidence`.
+-- The messages that say some of the user's own facts, of each the first `most_evidence`. One that a fork has too is named once.
 select e.fact, c.id, e.seq, e.said_at
 from unnest(%(ids)s::bigint[]) as i (id)
 cross join lateral (
-    select * from hitherto.fact_evidence e where e.tenant = %(tenant)s and e.fact = i.id and not e.retracted
+    select * from hitherto.fact_evidence e
+    where e.tenant = %(tenant)s and e.fact = i.id and not e.retracted and not exists (
+        select 1 from hitherto.fork f
+        cross join lateral (
+            select 1 from hitherto.fact_evidence o
+            where o.tenant = %(tenant)s and o.fact = i.id and o.conversation = f.source and o.seq = e.seq and not o.retracted limit 1
+        ) o
+        where f.tenant = %(tenant)s and f.conversation = e.conversation and f.end_seq >= e.seq offset 0)
     order by e.said_at, e.conversation, e.seq limit %(most_evidence)s
 ) e
 cross join lateral (
