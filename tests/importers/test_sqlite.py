@@ -84,7 +84,8 @@ async def test_branches_of_the_agents_sdk(tmp_path: Path) -> None:
 
 def checkpoint(saver: SqliteSaver, thread: str, messages: list[Any], at: str) -> None:
     made = {**empty_checkpoint(), "ts": at, "channel_values": {"messages": messages, "seen": {1, 2}}}
-    saver.put({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, made, {}, {})  # pyright: ignore[reportArgumentType]
+    config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    saver.put(config, made, {}, {})  # pyright: ignore[reportArgumentType] (a dict for its RunnableConfig)
 
 
 async def test_checkpoints_of_langgraph(memory: Memory, tmp_path: Path) -> None:

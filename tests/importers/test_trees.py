@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -99,7 +99,8 @@ async def test_any_tree(memory: Memory, monkeypatch: pytest.MonkeyPatch, drawn: 
     await check(whole, drawn, current)
     for calls in range(data.draw(st.integers(0, 8)), 20):
         try:
-            await import_conversation(Cut(cut, calls), conversation(drawn, current))  # pyright: ignore[reportArgumentType]
+            cutting = cast("Conversation", Cut(cut, calls))
+            await import_conversation(cutting, conversation(drawn, current))
         except CutOff:
             continue
         break
