@@ -38,9 +38,6 @@ PLATFORMS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("agents", "anthropic", "client", "server", "tracing", "yaml")
-COMPILED = {("darwin", "x86_64"): {"bpe-openai"}}
-"""What has no wheel: the exact token counter on Macs with Intel's processors, where it needs Rust. No other is as exact
-and as quick: tests/tokens/test_counters.py."""
 
 AWAY = re.compile("Could not fetch URL|connection broken|Failed to establish|Temporary failure|Read timed out")
 
@@ -92,7 +89,7 @@ SOME = list(zip(PLATFORMS, reversed(PYTHONS), strict=True))
 @pytest.mark.parametrize(("machine", "python"), EACH if at_length() else SOME, ids=str)
 def test_no_compiler_is_needed(machine: tuple[str, str], python: str, tmp_path: Path) -> None:
     """pip finds a wheel of each."""
-    asked = {one for one in wanted(*machine, python) if Requirement(one).name not in COMPILED.get(machine, ())}
+    asked = set(wanted(*machine, python))
     target = ["--target", str(tmp_path), "--implementation", "cp", "--python-version", python]
     tags = [word for tag in PLATFORMS[machine] for word in ("--platform", tag)]
     report = pip(
@@ -103,17 +100,6 @@ def test_no_compiler_is_needed(machine: tuple[str, str], python: str, tmp_path: 
     assert ("wordllama" in chosen) == (python != "3.14" and machine != ("linux", "aarch64")), (
         "docs/embedders.md says so"
     )
-
-
-@pytest.mark.parametrize("machine", COMPILED, ids="-".join)
-def test_what_needs_one_still_does(machine: tuple[str, str], tmp_path: Path) -> None:
-    """Where it has a wheel by now, it is no exception any more."""
-    tags = [word for tag in PLATFORMS[machine] for word in ("--platform", tag)]
-    pip("download", "--dest", str(tmp_path), "--no-deps", "pip")  # the index is there
-    for name in COMPILED[machine]:
-        words = ("download", "--no-deps", "--only-binary", ":all:", "--dest", str(tmp_path), *tags, name)
-        done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
-        assert "No matching distribution found" in done.stderr
 
 
 def test_the_page_of_the_package_index_has_no_dead_links() -> None:

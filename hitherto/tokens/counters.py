@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib.machinery
-import importlib.util
 import re
-import threading
 from collections.abc import Callable, Iterator
-from typing import Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from splintr import AnyTokenizer
 
 _MOST_TILES: Final = 8
 _MOST_PATCHES: Final = 1_536
@@ -51,24 +51,15 @@ REMEMBERED: Final = 2_048
 REMEMBER_UP_TO: Final = 16_384
 
 
-class _Tokenizer(Protocol):
-    def count(self, text: str) -> int: ...
-
-
-class _Bindings(Protocol):
-    def tokenizer_for_encoding(self, encoding_name: str) -> _Tokenizer: ...
-
-
 class BpeCounter:
     """Counts in one of OpenAI's encodings, exactly as `tiktoken` does when no special token may act.
 
     Any text has a count: `<|endoftext|>` and its like are ordinary text, NUL is a character, surrogates that
     form a pair count as the character they form, and lone ones as U+FFFD. Time grows linearly with the text,
-    whatever it is: 10,000,000 characters take 0.1 to 0.5 seconds, and up to ten where they are lines of some hundred
-    dashes. The interpreter's lock is held for some milliseconds at a time, and longer only within text that has neither
+    whatever it is: 10,000,000 characters of words take 0.1 seconds, and up to five where they are one word or one
+    blank. The interpreter's lock is held for some milliseconds at a time, and longer only within text that has neither
     lines nor words of small letters.
-    The vocabulary (about 65 MB of memory) is loaded at the first count, once per process; counters may be
-    used from any thread.
+    The vocabulary (about 30 MB of memory) is loaded at the first count; counters may be used from any thread.
 
     `image_tokens` and `low_image_tokens` are what a model is charged for an image, at most; see `images`.
     """
@@ -92,12 +83,11 @@ class BpeCounter:
         return sum(map(self._count_piece, _pieces(text)))
 
     def _count_piece(self, text: str) -> int:
-        tokenizer = _tokenizer(self.name)
-        text, removed = _without_long_runs(text)
+        encode = _tokenizer(self.name).encode_ordinary
         try:
-            return tokenizer.count(text) + removed
+            return len(encode(text))
         except UnicodeEncodeError:
-            return tokenizer.count(without_surrogates(text)) + removed
+            return len(encode(without_surrogates(text)))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -118,71 +108,16 @@ _EDGE: Final = re.compile(r"[a-z](?= [a-z])|\n(?=[^\s/])")
 """Behind a word and before the space of the next, or behind a line. (A slash belongs to the line ends before it.)"""
 
 
-def _without_long_runs(text: str) -> tuple[str, int]:
-    """`text` with long runs of dashes and the like shortened, and the number of tokens that this takes away.
-
-    The tokenizer takes thirty times as long for them as for words. All but the last tokens of a run have 64 characters,
-    in both encodings. Whether tokens can stand side by side depends on nothing else, so one of several equal ones can
-    go and the others stay.
-    """
-    removed = 0
-
-    def shorter(run: re.Match[str]) -> str:
-        nonlocal removed
-        tokens = (len(run[0]) - _RUN // 2) // _RUN_TOKEN
-        removed += tokens
-        return run[0][tokens * _RUN_TOKEN :]
-
-    if len(text) >= _RUN and any(run in text for run in _RUNS):
-        text = _LONG_RUN.sub(shorter, text)
-    return text, removed
-
-
-_RUN: Final = 512
-_RUN_TOKEN: Final = 64
-_RUNS: Final = tuple(symbol * _RUN for symbol in "-*=#/")
-_LONG_RUN: Final = re.compile("|".join(f"{re.escape(symbol)}{{{_RUN},}}" for symbol in "-*=#/"))
-
-
 def without_surrogates(text: str) -> str:
     """Returns `text` with paired surrogates joined into their character and lone ones replaced by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-_loading = threading.Lock()
-_loaded: dict[str, _Tokenizer] = {}
+@functools.cache
+def _tokenizer(encoding: str) -> AnyTokenizer:
+    from splintr import Tokenizer
 
-
-def _tokenizer(encoding: str) -> _Tokenizer:
-    tokenizer = _loaded.get(encoding)
-    if tokenizer is None:
-        with _loading:
-            tokenizer = _loaded.get(encoding)
-            if tokenizer is None:
-                tokenizer = _loaded[encoding] = _bindings().tokenizer_for_encoding(encoding)
-    return tokenizer
-
-
-def _bindings() -> _Bindings:
-    """Loads the compiled half of bpe-openai, `bpe_openai._bindings`, without the package around it.
-
-    The underscore is on purpose: the public `Encoding` refuses 1,000,000 characters, and the package's import
-    alone builds the rank tables of three vocabularies in Python: 0.35 seconds and 68 MB that counting has no
-    use for.
-    """
-    package = importlib.util.find_spec("bpe_openai")
-    folder = package.submodule_search_locations if package else None
-    spec = importlib.machinery.PathFinder.find_spec("bpe_openai._bindings", folder) if folder else None
-    if spec is None or spec.loader is None:
-        raise ModuleNotFoundError(
-            "the token counter of Hitherto needs the package bpe-openai, which is not installed; "
-            "run: pip install 'bpe-openai>=0.1.4,<0.2'",
-            name="bpe_openai._bindings",
-        )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    # Through object, because a module and a protocol do not overlap for a type checker.
-    return cast("_Bindings", cast("object", module))
+    return Tokenizer.from_pretrained(encoding)
 
 
 CLAUDE_IMAGE: Final = 1_600

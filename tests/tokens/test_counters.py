@@ -131,25 +131,6 @@ def test_long_texts_are_counted_in_pieces() -> None:
         assert "".join(pieces) == text
 
 
-@pytest.mark.parametrize("symbol", RULES)
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_long_rules_are_not_what_takes_the_time(
-    encoding: Encoding, symbol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The tokenizer takes a microsecond for each character of a rule: thirty times as long as for words."""
-    counted: list[int] = []
-    tokenizer = counters._tokenizer(encoding)
-
-    class Watched:
-        def count(self, text: str) -> int:
-            counted.append(len(text))
-            return tokenizer.count(text)
-
-    monkeypatch.setitem(counters._loaded, encoding, Watched())
-    assert BpeCounter(encoding).count(f"a\n{symbol * 100_000}\nb") > 100_000 // 64
-    assert max(counted) < 1_000
-
-
 @settings(deadline=None)
 @given(text=any_text)
 def test_a_remembered_count_is_the_same_count(text: str) -> None:
