@@ -191,12 +191,12 @@ def reply(body: Body) -> Answer:
 
 
 @contextmanager
-def served(page: Path) -> Generator[str]:
+def served(page: Path, *, python: str = sys.executable) -> Generator[str]:
     """The address of the service that the page's Python calls; where it calls none, none is served."""
     if not any(block.language == "python" and ADDRESS in block.text for block in blocks(page)):
         yield ADDRESS
         return
-    command = [sys.executable, "-m", "hitherto", "serve", "--port", "0"]
+    command = [python, "-m", "hitherto", "serve", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         try:

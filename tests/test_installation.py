@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,8 +17,11 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.lengths import at_length, lasting
+from tests.providers.models.endpoint import Endpoint
+from tests.test_docs import ADDRESS, assert_printed, blocks, reply, served
 
 ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
 WHOLE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, TOOL = WHOLE["project"], WHOLE["tool"]
 CLIENT = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -104,7 +108,7 @@ def test_no_compiler_is_needed(machine: tuple[str, str], python: str, tmp_path: 
 
 def test_the_page_of_the_package_index_has_no_dead_links() -> None:
     """What README links to beside itself is not there."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = README.read_text(encoding="utf-8")
     relative = re.compile(r"\]\((?!https?://|#)[^)]+\)")
     assert len(relative.findall(page)) > 30
     for one in TOOL["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
@@ -149,6 +153,41 @@ class TestClient:
             "without": ["numpy", "openai", "psycopg"],
             "open": "hitherto-client is installed, which only speaks to a service",
         }
+
+
+ALONE = """
+import ast, asyncio, inspect, sys
+
+code = compile(sys.argv[1], "README", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+with asyncio.Runner() as runner:  # as `python -m asyncio` does
+    if inspect.iscoroutine(made := eval(code, {"__name__": "__main__"})):
+        runner.run(made)
+"""
+
+
+def test_each_block_of_readme_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment with what README says is installed and no more: each block runs as a process of its own, in an
+    empty folder, and prints what stands there. The one that speaks to the service does so with the one that
+    `hitherto serve` of this environment is."""
+    place, folder = tmp_path / "place", tmp_path / "folder"
+    venv.create(place)
+    python = str(place / "bin" / "python")
+    pip("--python", python, "install", "--no-compile", f"{ROOT}[server,agents]")
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith(("HITHERTO_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("HITHERTO_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(folder)
+    with Endpoint(reply) as endpoint, served(README, python=python) as address:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        for block in blocks(README):
+            if block.language == "python":
+                command = [python, "-c", ALONE, block.text.replace(ADDRESS, address)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                assert (done.returncode, done.stderr) == (0, ""), f"README.md, line {block.line}: {done.stderr}"
+                if block.output is not None:
+                    assert_printed(done.stdout, block.output, f"README.md, line {block.line}")
 
 
 PROGRAM = """
