@@ -31,6 +31,11 @@ class KeyStore(Part):
         found = await self._all(SQL["find_key"], {"hash": hash}, of=rows.named)
         return _key_from(KeyAccess, found[0]) if found else None
 
+    async def signed(self, tenant: str, key: UUID) -> tuple[KeyAccess, bytes] | None:
+        """What a key allows, and the hash of its secret, which signs sessions; None as with `find`."""
+        found = await self._all(SQL["session_key"], {"tenant": tenant, "id": key}, of=rows.named)
+        return (_key_from(KeyAccess, found[0]), found[0].hash) if found else None
+
     async def keys(self, tenant: str) -> list[ApiKey]:
         """All keys of a tenant, the oldest first, revoked ones too."""
         found = await self._all(SQL["keys"], {"tenant": tenant}, of=rows.named)

@@ -14,6 +14,11 @@ returning {key_columns};
 -- What the key of a secret, of any tenant, allows.
 select id, tenant, user_id as user, rights, requests, size, seconds from hitherto.key_of(%(hash)s);
 
+-- name: session_key
+-- What a key allows, by its id, with the hash of its secret, which signs its sessions.
+select id, tenant, user_id as user, rights, requests, size, seconds, hash
+from hitherto.api_key where tenant = %(tenant)s and id = %(id)s and revoked_at is null;
+
 -- name: keys
 select {key_columns}
 from hitherto.api_key where tenant = %(tenant)s order by created_at, id;

@@ -108,6 +108,8 @@ async def _serve(
 ) -> None:
     from hitherto.http.server.serve import needs_keys
     from hitherto.http.server.serve import serve as serve_memory
+    from hitherto.web.app import create_inspector
+    from hitherto.web.templating import ROOT
 
     with at:
         keys = needs_keys(settings, at)
@@ -119,7 +121,7 @@ async def _serve(
         settings = settings.model_copy(update={"row_security": keys or settings.row_security})
         async with await open_memory(settings, watch_of(settings)) as memory:
             more = _more_paths(memory, configurations, tools) if other_systems else None
-            await serve_memory(memory, settings, at, keys=keys, more=more)
+            await serve_memory(memory, settings, at, keys=keys, more=more, beside={ROOT: create_inspector})
     log.info("Service stopped")
 
 

@@ -152,8 +152,8 @@ class Authentication:
         key = None
         scheme, _, secret = headers.get("Authorization", "").partition(" ")
         if self._keys is None:
-            _check_host(headers)
-            _check_site(headers, self._origins)
+            check_host(headers)
+            check_site(headers, self._origins)
             if scheme.lower() == "bearer":
                 raise Unauthorized(
                     "this service runs without keys, and looks at none: leave the key out, or start the service with "
@@ -174,13 +174,13 @@ class Authentication:
         return Caller(key=key, tenant=tenant, limits=self._limits.of(key))
 
 
-def _check_host(headers: Headers) -> None:
+def check_host(headers: Headers) -> None:
     """Raises Forbidden for a name of this machine that a web page may have given it (DNS rebinding)."""
     if not _is_local(headers.get("Host", "localhost")):
         raise Forbidden("without keys, this service is called by the name localhost or the address of this machine")
 
 
-def _check_site(headers: Headers, origins: Collection[str]) -> None:
+def check_site(headers: Headers, origins: Collection[str]) -> None:
     """Raises Forbidden for a request that a web page of another site makes: it could not read the answer, but what it
     sets off would be done."""
     origin = headers.get("Origin")

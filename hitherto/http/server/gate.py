@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, nullcontext, suppress
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
@@ -14,6 +14,7 @@ from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -76,7 +77,8 @@ _PART = 262_144
 class RequestGate:
     """The app, behind its gate. A request that comes through has its `Caller` in the scope, under "caller", and its
     body whole, but on the paths `streamed`, whose bodies the app reads itself. Their answers and those of the paths
-    `lasting` may take any time. `more` is put into the scope too."""
+    `lasting` may take any time. A body is of the type `media`. On paths that are `open`, the app asks who it is itself.
+    `refuse` writes the answer to a request that does not come through. `more` is put into the scope too."""
 
     def __init__(
         self,
@@ -86,10 +88,13 @@ class RequestGate:
         authentication: Authentication,
         streamed: Collection[str],
         lasting: Collection[str] = (),
+        media: str = "application/json",
+        open: Callable[[str], bool] = OPEN.__contains__,
+        refuse: Callable[[Scope, HithertoError], Response] = lambda _, error: problem(error),
         more: Mapping[str, Any],
     ) -> None:
         self._app, self._memory, self._authentication, self._streamed = app, memory, authentication, streamed
-        self._lasting, self._more = lasting, more
+        self._lasting, self._more, self._media, self._open, self._refuse = lasting, more, media, open, refuse
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
         self._rates = MovingWindowRateLimiter(MemoryStorage())
         self._bodies, self._work = FairLimiter(32, most=8), FairLimiter(4, most=2)
@@ -105,7 +110,7 @@ class RequestGate:
             scope["error"] = error
             if answered.status is not None:
                 raise _cut_off() from None
-            refusal = problem(error)
+            refusal = self._refuse(scope, error)
             if "caller" not in scope:  # nobody knows what else would come on this connection
                 refusal.headers["Connection"] = "close"
             await _answer_while_body_comes(refusal(scope, receive, answered), received, answered)
@@ -116,7 +121,8 @@ class RequestGate:
         except asyncio.CancelledError:
             # The service stops, and this took longer than the grace. Part of an answer is cut off.
             if answered.status is None:
-                await problem(ServiceUnavailable("the service is stopping; try again"))(scope, receive, answered)
+                stopping = self._refuse(scope, ServiceUnavailable("the service is stopping; try again"))
+                await stopping(scope, receive, answered)
         except Exception as error:  # the edge of a request: the log says where, the client that it failed
             cause = error.__cause__  # of the framework's error, when part of an answer is out
             why = cause if isinstance(cause, HithertoError) else error
@@ -143,7 +149,7 @@ class RequestGate:
 
     async def _handle(self, scope: Scope, receive: ReceivedParts, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
-        if path in OPEN:
+        if self._open(path):
             await self._app(scope, receive, answered)
             return
         if scope["query_string"].count(b"&") >= _PARAMETERS:
@@ -164,7 +170,7 @@ class RequestGate:
                     await turns.enter_async_context(self._bodies.turn())
                 body = await whole_body(receive, headers, caller.limits.size)
                 if body:
-                    check_type(headers, "application/json")
+                    check_type(headers, self._media)
                 if path not in self._lasting:
                     reads = scope["method"] == "GET" or any(one.match(path) for one in _READS)
                     async with _while_client_stays(receive, answered, limit) if reads else nullcontext():

@@ -6,12 +6,13 @@ import asyncio
 import gc
 import socket
 import sys
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from types import FrameType
 from typing import cast
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hitherto import logs
@@ -236,6 +237,15 @@ def needs_keys(settings: Settings, at: socket.socket) -> bool:
     return settings.require_keys or not ip_address(at.getsockname()[0].partition("%")[0]).is_loopback
 
 
+def _by_path(app: ASGIApp, beside: Mapping[str, ASGIApp]) -> ASGIApp:
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope.get("path", "")
+        chosen = next((one for start, one in beside.items() if path == start or path.startswith(f"{start}/")), app)
+        await chosen(scope, receive, send)
+
+    return call
+
+
 def server(app: ASGIApp, *, grace: float, greeting: str = "Serving") -> uvicorn.Server:
     """What serves the app; when it is told to stop, requests have `grace` seconds to end. `greeting` is logged."""
     config = uvicorn.Config(
@@ -254,13 +264,20 @@ def server(app: ASGIApp, *, grace: float, greeting: str = "Serving") -> uvicorn.
 
 
 async def serve(
-    memory: Memory, settings: Settings, at: socket.socket, *, keys: bool, more: MorePaths | None = None
+    memory: Memory,
+    settings: Settings,
+    at: socket.socket,
+    *,
+    keys: bool,
+    more: MorePaths | None = None,
+    beside: Mapping[str, Callable[[Memory, bool, Limits], ASGIApp]] | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that are under way then have the setting `grace` to end. Digests in
-    progress have theirs when the memory is closed."""
+    progress have theirs when the memory is closed. Apps `beside` the API take the paths that begin with theirs."""
     host, port = at.getsockname()[:2]
     limits = Limits(requests=settings.requests_per_minute, size=settings.request_size, seconds=settings.request_seconds)
     app = create_app(memory, keys=keys, limits=limits, origins=settings.cors_origins, more=more)
+    app = _by_path(app, {path: make(memory, keys, limits) for path, make in (beside or {}).items()})
     shown = f"[{host}]" if ":" in host else host
     asked = "each request needs a key (hitherto keys create)" if keys else "requests of this machine need no key"
     greeting = f"Serving at http://{shown}:{port}: {asked}; /openapi.json tells of all paths"

@@ -1,0 +1,165 @@
+"""The inspector as an app beside the API: its routes behind a gate of their own, signing in, static files, errors."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Scope
+
+from hitherto.engine.memory import Memory
+from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, ServiceError, TooLarge, Unauthorized
+from hitherto.http.problems import problem_of
+from hitherto.http.server.callers import Limits, check_site
+from hitherto.http.server.gate import RequestGate
+from hitherto.web.sessions import COOKIE, Sessions
+from hitherto.web.templating import HERE, ROOT
+from hitherto.web.views import ROUTES
+from hitherto.web.visit import HEADERS, here_of, keep_session, templates
+
+SIGN_IN = f"{ROOT}/sign-in"
+STATIC = f"{ROOT}/static/"
+
+_FILES = {
+    "inspector.css": "text/css",
+    "inspector.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+}
+
+_LONGEST_FORM = 10_000
+"""Bytes of the form that signs in."""
+
+
+def create_inspector(memory: Memory, keys: bool, limits: Limits) -> ASGIApp:
+    """The pages on an open memory, for paths that begin with `ROOT`. With `keys`, visitors sign in with one."""
+    store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+    return RequestGate(
+        _application(),
+        memory=memory,
+        authentication=Sessions(store.keys if keys else None, limits),
+        streamed=(),
+        media="application/x-www-form-urlencoded",
+        open=lambda path: path == SIGN_IN or path.startswith(STATIC),
+        refuse=_refusal,
+        more={},
+    )
+
+
+def _application() -> FastAPI:
+    app = FastAPI(openapi_url=None, redirect_slashes=False)
+    app.include_router(ROUTES)
+    app.include_router(_entrance, prefix=ROOT)
+    app.add_exception_handler(HithertoError, _own_error)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(Exception, _unexpected_error)
+    return app
+
+
+_entrance = APIRouter()
+
+
+@_entrance.get("/sign-in")
+async def sign_in_page(request: Request, to: str = ROOT) -> Response:
+    """Where a visitor signs in, and then goes on at `to`."""
+    sessions: Sessions = request.scope["authentication"]
+    if not sessions.needed:
+        return RedirectResponse(_own(to), 303, HEADERS)
+    return _sign_in(to)
+
+
+@_entrance.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Begin a session."""
+    check_site(request.headers, ())
+    body = b""
+    async for part in request.stream():
+        if len(body := body + part) > _LONGEST_FORM:
+            raise TooLarge("this form is longer than any key")
+    found = dict(parse_qsl(body.decode(errors="replace")))
+    to = _own(found.get("to", ROOT))
+    sessions: Sessions = request.scope["authentication"]
+    if not sessions.needed:
+        return RedirectResponse(to, 303, HEADERS)
+    try:
+        session = await sessions.sign_in(found.get("key", ""))
+    except Unauthorized as error:
+        return _sign_in(to, error=str(error), status=401)
+    answer = RedirectResponse(to, 303, HEADERS)
+    keep_session(answer, session, request)
+    return answer
+
+
+@_entrance.post("/sign-out")
+async def sign_out() -> Response:
+    """End the session in this browser. A page of another site cannot: the session would not be with its request."""
+    answer = RedirectResponse(SIGN_IN, 303, HEADERS)
+    answer.delete_cookie(COOKIE, path=ROOT)
+    return answer
+
+
+@_entrance.get("/static/{name}")
+async def static(name: str) -> Response:
+    """A file that pages need."""
+    if name not in _FILES:
+        raise NotFound("there is no such file")
+    kept = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
+    return Response((HERE / "static" / name).read_bytes(), media_type=_FILES[name], headers=kept)
+
+
+def _sign_in(to: str, *, error: str = "", status: int = 200) -> Response:
+    return HTMLResponse(templates().get_template("sign_in.html").render(to=to, error=error), status, HEADERS)
+
+
+def _own(address: str) -> str:
+    """An address of these pages, else their first: a link must not lead elsewhere by way of them."""
+    told = urlsplit(address)
+    inside = address == ROOT or address.startswith((f"{ROOT}/", f"{ROOT}?"))
+    safe = inside and not told.scheme and not told.netloc and "\\" not in address and address.isprintable()
+    return address if safe else ROOT
+
+
+def _refusal(scope: Scope, error: HithertoError) -> Response:
+    """An error as a page. Who has no session is led to where they sign in."""
+    if isinstance(error, Unauthorized):
+        here = here_of(scope) if scope["method"] == "GET" else ROOT
+        headers = dict[bytes, bytes](scope["headers"])
+        if headers.get(b"sec-fetch-site") == b"cross-site" and COOKIE.encode() not in headers.get(b"cookie", b""):
+            # A link on another site's page: the browser leaves the session out, and has it with a page's own request.
+            again = f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(_own(here))}"><title>…</title>'
+            return HTMLResponse(again, 200, HEADERS)
+        return RedirectResponse(f"{SIGN_IN}?to={quote(_own(here), safe='')}", 303, HEADERS)
+    return _error_page(problem_of(error), error.__class__.__name__)
+
+
+def _error_page(problem: dict[str, Any], name: str) -> Response:
+    page = templates().get_template("error.html").render(problem=problem, name=name)
+    return HTMLResponse(page, problem["status"], HEADERS)
+
+
+async def _own_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HithertoError)
+    request.scope["error"] = error
+    return _refusal(request.scope, error)
+
+
+async def _unexpected_error(request: Request, error: Exception) -> Response:
+    return _refusal(request.scope, ServiceError("the service has failed; its log says why"))
+
+
+async def _invalid_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    wrong = error.errors()[0]
+    return _refusal(request.scope, InvalidInput(f"{wrong['loc'][-1]}: {wrong['msg']}"))
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return _refusal(request.scope, NotFound("there is no such page"))
+    return _refusal(request.scope, Forbidden(f"this page cannot be asked for so: {error.detail}"))

@@ -1,0 +1,53 @@
+"""Charts, as the numbers that templates draw as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hitherto.core.policy.span import Fate, Reason, Span
+
+WIDTH = 1_000
+"""Units of a bar, whatever it is over."""
+
+_MOST = 400
+"""Parts of a bar, beyond which the smallest are drawn with their neighbors: a page is not longer than a screen."""
+
+
+@dataclass(frozen=True)
+class BarPart:
+    """A part of a bar: messages `start` to `end` of one fate, `x` and `width` of `WIDTH` units."""
+
+    x: float
+    width: float
+    start: int
+    end: int
+    fate: Fate
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar over all messages of a log, how many of each fate there are, and where the page is."""
+
+    parts: list[BarPart]
+    counts: dict[Fate, int]
+    x: float
+    width: float
+
+
+def bar_of(fates: Sequence[Span], stop: int, page: tuple[int, int]) -> Bar:
+    """The bar of a manifest's fates over messages 0 to `stop` - 1, with the page from its first to its last message."""
+    scale = WIDTH / max(stop, 1)
+    counts: dict[Fate, int] = {}
+    parts = list[BarPart]()
+    for span in fates:
+        counts[span.fate] = counts.get(span.fate, 0) + span.end - span.start + 1
+        x = span.start * scale
+        last = parts[-1] if parts else None
+        if last is not None and (x - last.x < WIDTH / _MOST or (last.fate, last.reason) == (span.fate, span.reason)):
+            larger = last if last.end - last.start >= span.end - span.start else span
+            parts[-1] = BarPart(last.x, (span.end + 1) * scale - last.x, last.start, span.end, larger.fate, larger.reason)
+        else:
+            parts.append(BarPart(x, (span.end + 1) * scale - x, span.start, span.end, span.fate, span.reason))
+    return Bar(parts, counts, page[0] * scale, max((page[1] - page[0] + 1) * scale, 2))

@@ -1,0 +1,131 @@
+"""Templates, and how values read on pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from hitherto.core.log.message import Message
+
+HERE = Path(__file__).parent
+ROOT = "/inspect"
+
+LONGEST = 4_000
+"""Characters of a message that a page of many shows."""
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
+"""Signs that act on a terminal or on the direction of the text around them, or are not seen."""
+
+
+_FENCE = re.compile(r"^```[^\n`]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\Z")
+_PICTURES, _LARGEST_PICTURE = 4, 1_000_000
+"""Pictures of a message that are shown, and characters of the largest of them."""
+
+
+def plain(text: object) -> str:
+    """A text of a user with signs that act shown as what they are: none turns the text around it, or hides."""
+    lone = str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _CONTROLS.sub(lambda one: f"\N{LEFT-POINTING ANGLE BRACKET}{ord(one[0]):04X}\N{RIGHT-POINTING ANGLE BRACKET}", lone)
+
+
+def said(text: object, longest: int = LONGEST) -> Markup:
+    """A text of a user as it stands, in a direction of its own, its beginning where it is long."""
+    whole = str(text)
+    cut = plain(whole[:longest])
+    more = Markup(' <span class="cut">… {} more characters</span>').format(number(len(whole) - longest))
+    return Markup('<bdi dir="auto">{}</bdi>').format(cut) + (more if len(whole) > longest else Markup())
+
+
+def prose(text: str, longest: int = LONGEST) -> Markup:
+    """As `said`, with what stands between fences as code."""
+    parts = _FENCE.split(plain(text[:longest]))
+    made = Markup().join(
+        Markup('<pre><code dir="ltr">{}</code></pre>').format(part) if at % 2 else Markup('<bdi dir="auto">{}</bdi>').format(part)
+        for at, part in enumerate(parts)
+        if part
+    )
+    more = Markup('<p class="cut">… {} more characters</p>').format(number(len(text) - longest))
+    return made + (more if len(text) > longest else Markup())
+
+
+def pictures(message: Message) -> list[str]:
+    """The pictures that a message has in itself, as data: none is fetched from elsewhere."""
+    if "data:image/" not in message.raw and '"image"' not in message.raw:
+        return []
+    return list(_pictures(message.payload))[:_PICTURES]
+
+
+def _pictures(value: object) -> Iterator[str]:
+    match value:
+        case str() if _PICTURE.match(value) and len(value) <= _LARGEST_PICTURE:
+            yield value
+        case {"type": "base64", "media_type": str(kind), "data": str(data)}:
+            yield from _pictures(f"data:{kind};base64,{data}")
+        case dict():
+            for one in cast("dict[str, object]", value).values():
+                yield from _pictures(one)
+        case list():
+            for one in cast("list[object]", value):
+                yield from _pictures(one)
+        case _:
+            pass
+
+
+def moment(when: datetime | None, empty: str = "–") -> Markup:
+    """A time, which the reader's browser shows in its own zone."""
+    if when is None:
+        return Markup.escape(empty)
+    utc = when.astimezone(UTC)
+    return Markup('<time datetime="{}">{} UTC</time>').format(utc.isoformat(), utc.strftime("%Y-%m-%d %H:%M"))
+
+
+def number(value: float) -> str:
+    """A number with commas; at most two digits behind the point."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def dollars(value: float | None) -> str:
+    """An amount; "–" where no price is known."""
+    return "–" if value is None else f"${value:,.4f}" if value < 1 else f"${value:,.2f}"
+
+
+def path(*parts: object, **query: object) -> str:
+    """The address of a page: its parts and its query, percent-encoded. A tuple stands for its parts. A part that is dots
+    alone is encoded too; query values that are None, False or "" are left out."""
+    flat = [one for part in parts for one in (cast("tuple[object, ...]", part) if isinstance(part, tuple) else (part,))]
+    told = "/".join(_part(str(part)) for part in flat)
+    asked = urlencode({name: value for name, value in query.items() if value is not None and value is not False and value != ""}, doseq=True)
+    return f"{ROOT}{'/' if told else ''}{told}{'?' if asked else ''}{asked}"
+
+
+def _part(part: str) -> str:
+    encoded = quote(part, safe="", errors="surrogatepass")
+    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """"1 message", "2 messages"."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def environment() -> Environment:
+    """The templates with these functions. What a template writes is escaped, and a name that is not there an error."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    shown: Iterable[Any] = (said, prose, plain, pictures, moment, number, dollars)
+    made.filters |= {one.__name__: one for one in shown}
+    made.globals |= {"path": path, "plural": plural, "root": ROOT}
+    return made

@@ -1,0 +1,58 @@
+"""The conversations of a tenant, the one in which something was said last first."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from hitherto.core.key import Right
+from hitherto.engine.memory import Memory
+from hitherto.http.server.callers import LOCAL, Caller, needs
+from hitherto.web.templating import path
+from hitherto.web.visit import HEADERS, Visit, Visiting
+
+router = APIRouter(dependencies=[needs(Right.READ)])
+
+PAGE = 50
+
+
+@router.get("")
+async def first(request: Request) -> Response:
+    """To the conversations of the visitor's tenant. Without keys, one with conversations is chosen."""
+    caller: Caller = request.scope["caller"]
+    tenant = caller.tenant
+    if caller.key is None:
+        memory: Memory = request.scope["memory"]
+        there = [one.name for one in (await memory.scopes("tenant", limit=1_000)).scopes]
+        tenant = LOCAL if LOCAL in there or not there else there[0]
+    return RedirectResponse(path(tenant, "conversations"), 303, HEADERS)
+
+
+@router.get("/{tenant}/conversations")
+async def conversations(visit: Visiting, user: str = "", agent: str = "", text: str = "", cursor: str = "") -> Response:
+    """The list. With a text, those in which a search of the user's and agent's finds it, the best first."""
+    whose = {"user": visit.caller.user(user or None), "agent": agent or None}
+    searchable = bool(whose["user"] and agent)
+    found, beyond = [], None
+    if text and searchable:
+        found = await _with_text(visit, whose["user"] or "", agent, text)
+    else:
+        listed = await visit.memory.conversations(tenant=visit.tenant, **whose, limit=PAGE, cursor=cursor or None)
+        found, beyond = listed.conversations, listed.next
+    return await visit.page(
+        "conversations.html",
+        listed=found,
+        next=beyond,
+        asked={"user": whose["user"] or "", "agent": agent, "text": text},
+        cursor=cursor,
+        searchable=searchable,
+        tenants=[one.name for one in (await visit.memory.scopes("tenant")).scopes] if visit.caller.key is None else [],
+    )
+
+
+async def _with_text(visit: Visit, user: str, agent: str, text: str) -> list[object]:
+    scope = visit.scope(user, agent)
+    hits = (await visit.memory.recall(text, scope=scope, limit=PAGE)).hits
+    names = dict.fromkeys(hit.conversation for hit in hits if hit.conversation is not None and hit.agent == agent)
+    there = [await visit.memory.conversation(name, scope=scope).info() for name in names]
+    return [one for one in there if one is not None]

@@ -1,0 +1,127 @@
+"""A visit: what a view has of a request, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, unquote
+
+from fastapi import Depends, Path, Request
+from pydantic import AfterValidator
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Scope as HttpScope
+
+from hitherto.core.key import Right
+from hitherto.core.scope import Scope
+from hitherto.engine.conversation import Conversation
+from hitherto.engine.memory import Memory
+from hitherto.errors import Forbidden, NotFound
+from hitherto.http.server.callers import Caller
+from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, session_in
+from hitherto.web.templating import ROOT, environment
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not say where a form comes from
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+templates = cache(environment)
+
+
+NAVIGATION = (("conversations", "Conversations", Right.READ),)
+"""The pages of a tenant that every page links to: the name in the address, the label, and the right."""
+
+Name = Annotated[str, AfterValidator(unquote), Path()]
+"""A name in an address, in which the gate has left "/" and "%" encoded."""
+
+
+class Visit:
+    """A request to a page of a tenant: the memory, who looks at it and what they may."""
+
+    navigation = NAVIGATION
+
+    def __init__(self, request: Request, tenant: str) -> None:
+        self.request, self.tenant = request, tenant
+        self.memory: Memory = request.scope["memory"]
+        self.caller: Caller = request.scope["caller"]
+        self.sessions: Sessions = request.scope["authentication"]
+        if self.caller.key is not None and tenant != self.caller.tenant:
+            raise NotFound("this key sees nothing of that name")
+
+    def may(self, right: str) -> bool:
+        """Whether the visitor has this right."""
+        return self.caller.key is None or self.caller.key.allows(Right(right))
+
+    def scope(self, user: str, agent: str) -> Scope:
+        """A scope of the tenant. Raises Forbidden for a user whom the visitor's key is not for."""
+        self.caller.user(user)
+        return Scope(tenant=self.tenant, user=user, agent=agent)
+
+    def conversation(self, user: str, agent: str, name: str) -> Conversation:
+        """A conversation of the tenant; it need not be there. Raises Forbidden as `scope`."""
+        return self.memory.conversation(name, scope=self.scope(user, agent))
+
+    def naming(self, user: str, agent: str, name: str) -> dict[str, Any]:
+        """What the pages of a conversation say and link to."""
+        return {"user": user, "agent": agent, "name": name, "base": (self.tenant, "conversations", user, agent, name)}
+
+    async def form(self) -> Mapping[str, str]:
+        """What a form has sent. Raises Forbidden for one of another session or site."""
+        body = (await self.request.body()).decode(errors="replace")
+        found = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=1_000))
+        check_form(session_in(self.request.headers), found.pop("form_token", ""))
+        if self.request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            raise Forbidden("this form was sent by a page of another site")
+        return found
+
+    async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The page that a template makes of these values."""
+        session = session_in(self.request.headers)
+        fresh = None if self.sessions.needed else new_session() if not session else None
+        fresh = fresh or await self.sessions.renewed(session)
+        text = templates().get_template(template).render(
+            visit=self,
+            tenant=self.tenant,
+            form_token=form_token(fresh or session),
+            here=here_of(self.request.scope),
+            **values,
+        )
+        answer = HTMLResponse(text, status, HEADERS)
+        if fresh:
+            keep_session(answer, fresh, self.request)
+        return answer
+
+    def to(self, address: str) -> Response:
+        """Go on at a page, after a change."""
+        return RedirectResponse(address, 303, HEADERS)
+
+
+def keep_session(answer: Response, session: str, request: Request) -> None:
+    """Have the browser keep a session, for the pages alone."""
+    secure = request.url.scheme == "https" or request.headers.get("Origin", "").startswith("https://")
+    answer.set_cookie(COOKIE, session, max_age=LASTS, path=ROOT, secure=secure, httponly=True, samesite="strict")
+
+
+def here_of(scope: HttpScope) -> str:
+    """The address that was asked for, without the host."""
+    query: bytes = scope.get("query_string", b"")
+    path: bytes = scope.get("raw_path") or b""
+    return (path.split(b"?")[0] + (b"?" + query if query else b"")).decode("ascii", "replace")
+
+
+def _visit(request: Request, tenant: Name) -> Visit:
+    return Visit(request, tenant)
+
+
+Visiting = Annotated[Visit, Depends(_visit)]
+"""The visit, as a parameter of a view."""
