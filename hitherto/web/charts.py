@@ -47,7 +47,9 @@ def bar_of(fates: Sequence[Span], stop: int, page: tuple[int, int]) -> Bar:
         last = parts[-1] if parts else None
         if last is not None and (x - last.x < WIDTH / _MOST or (last.fate, last.reason) == (span.fate, span.reason)):
             larger = last if last.end - last.start >= span.end - span.start else span
-            parts[-1] = BarPart(last.x, (span.end + 1) * scale - last.x, last.start, span.end, larger.fate, larger.reason)
+            parts[-1] = BarPart(
+                last.x, (span.end + 1) * scale - last.x, last.start, span.end, larger.fate, larger.reason
+            )
         else:
             parts.append(BarPart(x, (span.end + 1) * scale - x, span.start, span.end, span.fate, span.reason))
     return Bar(parts, counts, page[0] * scale, max((page[1] - page[0] + 1) * scale, 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -33,7 +33,9 @@ _PICTURES, _LARGEST_PICTURE = 4, 1_000_000
 def plain(text: object) -> str:
     """A text of a user with signs that act shown as what they are: none turns the text around it, or hides."""
     lone = str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _CONTROLS.sub(lambda one: f"\N{LEFT-POINTING ANGLE BRACKET}{ord(one[0]):04X}\N{RIGHT-POINTING ANGLE BRACKET}", lone)
+    return _CONTROLS.sub(
+        lambda one: f"\N{LEFT-POINTING ANGLE BRACKET}{ord(one[0]):04X}\N{RIGHT-POINTING ANGLE BRACKET}", lone
+    )
 
 
 def said(text: object, longest: int = LONGEST) -> Markup:
@@ -48,7 +50,9 @@ def prose(text: str, longest: int = LONGEST) -> Markup:
     """As `said`, with what stands between fences as code."""
     parts = _FENCE.split(plain(text[:longest]))
     made = Markup().join(
-        Markup('<pre><code dir="ltr">{}</code></pre>').format(part) if at % 2 else Markup('<bdi dir="auto">{}</bdi>').format(part)
+        Markup('<pre><code dir="ltr">{}</code></pre>').format(part)
+        if at % 2
+        else Markup('<bdi dir="auto">{}</bdi>').format(part)
         for at, part in enumerate(parts)
         if part
     )
@@ -98,11 +102,14 @@ def dollars(value: float | None) -> str:
 
 
 def path(*parts: object, **query: object) -> str:
-    """The address of a page: its parts and its query, percent-encoded. A tuple stands for its parts. A part that is dots
-    alone is encoded too; query values that are None, False or "" are left out."""
+    """The address of a page: its parts and its query, percent-encoded. A tuple stands for its parts. A part that is
+    dots alone is encoded too; query values that are None, False or "" are left out."""
     flat = [one for part in parts for one in (cast("tuple[object, ...]", part) if isinstance(part, tuple) else (part,))]
     told = "/".join(_part(str(part)) for part in flat)
-    asked = urlencode({name: value for name, value in query.items() if value is not None and value is not False and value != ""}, doseq=True)
+    asked = urlencode(
+        {name: value for name, value in query.items() if value is not None and value is not False and value != ""},
+        doseq=True,
+    )
     return f"{ROOT}{'/' if told else ''}{told}{'?' if asked else ''}{asked}"
 
 
@@ -112,7 +119,7 @@ def _part(part: str) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """"1 message", "2 messages"."""
+    """ "1 message", "2 messages"."""
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
 
 
@@ -125,7 +132,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown: Iterable[Any] = (said, prose, plain, pictures, moment, number, dollars)
-    made.filters |= {one.__name__: one for one in shown}
-    made.globals |= {"path": path, "plural": plural, "root": ROOT}
+    filters: dict[str, Any] = {one.__name__: one for one in (said, prose, plain, pictures, moment, number, dollars)}
+    named: dict[str, Any] = {"path": path, "plural": plural, "root": ROOT}
+    cast("dict[str, Any]", made.filters).update(filters)
+    cast("dict[str, Any]", made.globals).update(named)
     return made

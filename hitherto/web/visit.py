@@ -67,14 +67,6 @@ class Visit:
         self.caller.user(user)
         return Scope(tenant=self.tenant, user=user, agent=agent)
 
-    def conversation(self, user: str, agent: str, name: str) -> Conversation:
-        """A conversation of the tenant; it need not be there. Raises Forbidden as `scope`."""
-        return self.memory.conversation(name, scope=self.scope(user, agent))
-
-    def naming(self, user: str, agent: str, name: str) -> dict[str, Any]:
-        """What the pages of a conversation say and link to."""
-        return {"user": user, "agent": agent, "name": name, "base": (self.tenant, "conversations", user, agent, name)}
-
     async def form(self) -> Mapping[str, str]:
         """What a form has sent. Raises Forbidden for one of another session or site."""
         body = (await self.request.body()).decode(errors="replace")
@@ -89,12 +81,16 @@ class Visit:
         session = session_in(self.request.headers)
         fresh = None if self.sessions.needed else new_session() if not session else None
         fresh = fresh or await self.sessions.renewed(session)
-        text = templates().get_template(template).render(
-            visit=self,
-            tenant=self.tenant,
-            form_token=form_token(fresh or session),
-            here=here_of(self.request.scope),
-            **values,
+        text = (
+            templates()
+            .get_template(template)
+            .render(
+                visit=self,
+                tenant=self.tenant,
+                form_token=form_token(fresh or session),
+                here=here_of(self.request.scope),
+                **values,
+            )
         )
         answer = HTMLResponse(text, status, HEADERS)
         if fresh:
@@ -104,6 +100,21 @@ class Visit:
     def to(self, address: str) -> Response:
         """Go on at a page, after a change."""
         return RedirectResponse(address, 303, HEADERS)
+
+
+class ConversationVisit(Visit):
+    """A visit to a page of a conversation, which need not be there. Its templates extend `in_conversation.html`."""
+
+    def __init__(self, request: Request, tenant: str, user: str, agent: str, name: str) -> None:
+        super().__init__(request, tenant)
+        self.chat: Conversation = self.memory.conversation(name, scope=self.scope(user, agent))
+        self.base: tuple[str, ...] = (tenant, "conversations", user, agent, name)
+
+    async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The page, with the names that it says and links to."""
+        _, _, user, agent, name = self.base
+        named = {"user": user, "agent": agent, "name": name, "base": self.base}
+        return await super().page(template, status=status, **named, **values)
 
 
 def keep_session(answer: Response, session: str, request: Request) -> None:
@@ -125,3 +136,11 @@ def _visit(request: Request, tenant: Name) -> Visit:
 
 Visiting = Annotated[Visit, Depends(_visit)]
 """The visit, as a parameter of a view."""
+
+
+def _conversation_visit(request: Request, tenant: Name, user: Name, agent: Name, name: Name) -> ConversationVisit:
+    return ConversationVisit(request, tenant, user, agent, name)
+
+
+InConversation = Annotated[ConversationVisit, Depends(_conversation_visit)]
+"""The visit to a conversation, as a parameter of a view."""

@@ -9,6 +9,7 @@ from typing import cast
 from urllib.parse import unquote
 
 from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, ClientResponse
+from starlette.types import ASGIApp
 
 import hitherto
 from hitherto import Memory
@@ -33,7 +34,13 @@ async def serving(
     more: MorePaths | None = None,
 ) -> AsyncGenerator[str]:
     """The address of a service on the memory."""
-    app = create_app(memory, keys=keys, limits=limits, origins=origins, more=more)
+    async with listening(create_app(memory, keys=keys, limits=limits, origins=origins, more=more)) as url:
+        yield url
+
+
+@asynccontextmanager
+async def listening(app: ASGIApp) -> AsyncGenerator[str]:
+    """The address at which an app is served."""
     at = socket.create_server(("127.0.0.1", 0))
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=at.detach())
     made = server(app, grace=1)

@@ -17,10 +17,11 @@ from hitherto.core.log.message import Logged
 from hitherto.core.log.ranges import Ranges, any_in
 from hitherto.core.policy.span import Span
 from hitherto.engine.context.context import Context
+from hitherto.engine.conversation import Conversation
 from hitherto.errors import BudgetExceeded, NotFound
 from hitherto.http.server.callers import needs
-from hitherto.web.charts import Bar, bar_of
-from hitherto.web.visit import Name, Visiting
+from hitherto.web.charts import bar_of
+from hitherto.web.visit import InConversation
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
@@ -46,17 +47,15 @@ class Turn:
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}")
 async def conversation(
-    visit: Visiting,
-    user: Name,
-    agent: Name,
-    name: Name,
+    visit: InConversation,
+    *,
     rev: int | None = None,
     start: int | None = None,
     digest: int | None = None,
     statement: int | None = None,
 ) -> Response:
     """The log from message `start` on, as it is, or was at revision `rev`: what its context has of each message."""
-    chat = visit.conversation(user, agent, name)
+    chat = visit.chat
     head, info = await chat.head(), await chat.info()
     if head is None or info is None:
         raise NotFound("there is no such conversation")
@@ -68,14 +67,13 @@ async def conversation(
     fates = context.manifest.fates if context else []
     stop = context.manifest.next_seq if context else head.next_seq
     digest = digest if digest is not None else context.manifest.digest if context else None
-    made = None if digest is None else await _digest(chat.digests, digest)
+    made = None if digest is None else await digest_of(chat, digest)
     rests = made.items[statement].rests if made and statement is not None and 0 <= statement < len(made.items) else ()
     if start is None:
         start = max(0, rests[0][0] - 3) if rests else max(0, stop - PAGE)
     logged = await chat.messages(start=start, stop=min(stop, start + PAGE))
     return await visit.page(
         "conversation.html",
-        **visit.naming(user, agent, name),
         info=info,
         head=head,
         rev=rev,
@@ -91,22 +89,21 @@ async def conversation(
 
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/messages/{seq}")
-async def message(visit: Visiting, user: Name, agent: Name, name: Name, seq: int, part: int = 0) -> Response:
-    """One message, whole: in parts of 100,000 characters."""
-    logged = await visit.conversation(user, agent, name).get(seq)
+async def message(visit: InConversation, seq: int, part: int = 0) -> Response:
+    """One message, whole: in parts of 50,000 characters."""
+    logged = await visit.chat.get(seq)
     if logged is None:
         raise NotFound("there is no such message")
-    return await visit.page("message.html", **visit.naming(user, agent, name), logged=logged, part=part, size=100_000)
+    return await visit.page("message.html", logged=logged, part=part, size=50_000)
 
 
-async def _digest(digests: object, id: int) -> Digest | None:
-    found = await digests(after=id - 1, limit=1)  # type: ignore[operator]
+async def digest_of(chat: Conversation, id: int) -> Digest | None:
+    """A digest of a conversation by its id."""
+    found = await chat.digests(after=max(id - 1, 0), limit=1)
     return found[0] if found and found[0].id == id else None
 
 
-def _turns(
-    logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], rests: Ranges
-) -> Iterator[Turn]:
+def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], rests: Ranges) -> Iterator[Turn]:
     def shown(one: Logged) -> Shown:
         return Shown(one, span_of(fates, one.seq), any_in(rests, one.seq, one.seq) if rests else False)
 

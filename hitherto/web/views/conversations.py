@@ -6,8 +6,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from hitherto.core.key import Right
+from hitherto.core.log.conversations import ConversationInfo
 from hitherto.engine.memory import Memory
-from hitherto.http.server.callers import LOCAL, Caller, needs
+from hitherto.errors import StoreError
+from hitherto.http.server.callers import Caller, needs
 from hitherto.web.templating import path
 from hitherto.web.visit import HEADERS, Visit, Visiting
 
@@ -20,37 +22,46 @@ PAGE = 50
 async def first(request: Request) -> Response:
     """To the conversations of the visitor's tenant. Without keys, one with conversations is chosen."""
     caller: Caller = request.scope["caller"]
-    tenant = caller.tenant
-    if caller.key is None:
-        memory: Memory = request.scope["memory"]
-        there = [one.name for one in (await memory.scopes("tenant", limit=1_000)).scopes]
-        tenant = LOCAL if LOCAL in there or not there else there[0]
+    there = await _tenants(request.scope["memory"], caller)
+    tenant = caller.tenant if caller.tenant in there or not there else there[0]
     return RedirectResponse(path(tenant, "conversations"), 303, HEADERS)
 
 
 @router.get("/{tenant}/conversations")
-async def conversations(visit: Visiting, user: str = "", agent: str = "", text: str = "", cursor: str = "") -> Response:
+async def conversations(
+    visit: Visiting, *, user: str = "", agent: str = "", text: str = "", cursor: str = ""
+) -> Response:
     """The list. With a text, those in which a search of the user's and agent's finds it, the best first."""
-    whose = {"user": visit.caller.user(user or None), "agent": agent or None}
-    searchable = bool(whose["user"] and agent)
-    found, beyond = [], None
-    if text and searchable:
-        found = await _with_text(visit, whose["user"] or "", agent, text)
+    user = visit.caller.user(user or None) or ""
+    if text and user and agent:
+        found, beyond = await _with_text(visit, user, agent, text), None
     else:
-        listed = await visit.memory.conversations(tenant=visit.tenant, **whose, limit=PAGE, cursor=cursor or None)
+        listed = await visit.memory.conversations(
+            tenant=visit.tenant, user=user or None, agent=agent or None, limit=PAGE, cursor=cursor or None
+        )
         found, beyond = listed.conversations, listed.next
     return await visit.page(
         "conversations.html",
         listed=found,
         next=beyond,
-        asked={"user": whose["user"] or "", "agent": agent, "text": text},
+        asked={"user": user, "agent": agent, "text": text},
         cursor=cursor,
-        searchable=searchable,
-        tenants=[one.name for one in (await visit.memory.scopes("tenant")).scopes] if visit.caller.key is None else [],
+        searchable=bool(user and agent),
+        tenants=await _tenants(visit.memory, visit.caller),
     )
 
 
-async def _with_text(visit: Visit, user: str, agent: str, text: str) -> list[object]:
+async def _tenants(memory: Memory, caller: Caller) -> list[str]:
+    """The tenants among which a visitor without a key can choose; none where row-level security keeps them apart."""
+    if caller.key is not None:
+        return []
+    try:
+        return [one.name for one in (await memory.scopes("tenant")).scopes]
+    except StoreError:
+        return []
+
+
+async def _with_text(visit: Visit, user: str, agent: str, text: str) -> list[ConversationInfo]:
     scope = visit.scope(user, agent)
     hits = (await visit.memory.recall(text, scope=scope, limit=PAGE)).hits
     names = dict.fromkeys(hit.conversation for hit in hits if hit.conversation is not None and hit.agent == agent)

@@ -1,0 +1,1 @@
+"""The inspector, over real HTTP, with row-level security, and in a real browser."""

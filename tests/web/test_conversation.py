@@ -1,0 +1,72 @@
+"""The log of a conversation, and what a model sees of it."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from hitherto import Memory, assistant, user
+from hitherto.web.templating import LONGEST
+from tests.web.conftest import ADA, SignIn
+
+HOSTILE = (
+    "<script>alert(1)</script> <img src=x onerror=alert(2)> <svg onload=alert(3)> {{ 7 * 7 }} [a](javascript:alert(4)) "
+    "\u202egnirts \x1b[31mred\x1b[0m \ud800 \0 </bdi></div><form action=https://evil.example>"
+)
+
+
+async def test_each_message_says_what_became_of_it(signed_in: SignIn, site: str, memory: Memory) -> None:
+    chat = memory.conversation("monday", scope=ADA, policy="rolling")
+    for at in range(40):
+        await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
+    await memory.wait_for_digests()
+    page = await signed_in("read")
+    await page.get_by_role("link", name="Question 0").click()
+    await expect(page.locator("#m79 .fate")).to_have_text("in: verbatim")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday?start=0")
+    await expect(page.locator("#m0 .fate")).to_have_text("digested: summarized")
+    statement = page.get_by_label("Digest").get_by_role("link").nth(3)
+    await statement.click()
+    await expect(page.locator(".message.marked")).to_have_attribute("id", "m6")
+    rests = await page.locator("aside li[aria-current] .meta").inner_text()
+    assert rests == "6"
+
+
+async def test_time_travel_is_an_address(signed_in: SignIn, site: str, memory: Memory) -> None:
+    chat = memory.conversation("monday", scope=ADA)
+    for at in range(5):
+        await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
+    page = await signed_in("read")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday")
+    await page.get_by_label("Revision").fill("2")
+    await page.wait_for_url("**?rev=2")
+    await expect(page.locator("article")).to_have_count(4)
+    await page.get_by_role("link", name="Now").click()
+    await expect(page.locator("article")).to_have_count(10)
+
+
+async def test_what_a_user_wrote_is_text(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """In a log, in a title, in names: no element of it, nothing that turns the text around it."""
+    scope = ADA
+    chat = memory.conversation('<b>"monday"', scope=scope)
+    await chat.append(user(HOSTILE), assistant("x" * 3_000_000))
+    await chat.configure(title=HOSTILE)
+    page = await signed_in("read")
+    await page.locator("tbody a").first.click()
+    assert await page.locator("article script, article img, article svg, article form, h1 script").count() == 0
+    text = await page.locator("#m0 .text").inner_text()
+    assert "<script>alert(1)</script>" in text
+    assert not set("\u202e\x1b\0") & set(text)
+    assert len(await page.locator("#m1 .text").inner_text()) < LONGEST + 100
+    await page.locator("#m1").get_by_role("link", name="All of it").click()
+    await expect(page.get_by_role("link", name="Goes on")).to_be_visible()
+    assert len(await page.content()) < 150_000
+
+
+async def test_pictures_are_shown_and_none_is_fetched(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """What would be fetched fails the test by itself."""
+    dot = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in (dot, "https://evil.example/a.png")]
+    await memory.conversation("monday", scope=ADA).append({"role": "user", "content": parts})
+    page = await signed_in("read")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday")
+    await expect(page.locator("article img")).to_have_attribute("src", dot)

@@ -1,0 +1,65 @@
+"""Every page, light and dark, wide and narrow, with and without entries: nothing that axe finds, nothing that scrolls
+sideways, nothing heavy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+
+from hitherto import Memory, assistant, user
+from tests.web.conftest import ADA, SignIn
+
+PAGES = (
+    "conversations",
+    "conversations?user=nobody",
+    "conversations/ada/cook/monday",
+    "conversations/ada/cook/monday?digest=1&statement=0",
+    "conversations/ada/cook/monday/messages/0",
+    "conversations/ada/cook/nothing",
+)
+WEIGHT = 150_000
+"""Bytes of a page with what it loads."""
+
+
+async def filled(memory: Memory) -> None:
+    """Something of each kind that pages show."""
+    chat = memory.conversation("monday", scope=ADA, policy="rolling")
+    for at in range(40):
+        await chat.append(user(f"Question {at}\n```py\nprint({at})\n```"), assistant(f"Answer {at}."))
+    call = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    await chat.append(
+        user("Look it up."),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+    )
+    await memory.wait_for_digests()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width"), [("light", 1_280), ("dark", 360)], ids=["light and wide", "dark and narrow"]
+)
+async def test_every_page(
+    signed_in: SignIn, site: str, memory: Memory, scheme: Literal["light", "dark"], width: int
+) -> None:
+    await filled(memory)
+    page = await signed_in("admin", color_scheme=scheme, viewport={"width": width, "height": 800})
+    heavy = dict[str, int]()
+    for there in PAGES:
+        weight = 0
+
+        async def weigh(answer: Any) -> None:
+            nonlocal weight
+            weight += len(await answer.body())
+
+        page.on("response", weigh)
+        answer = await page.goto(f"{site}/acme/{there}", wait_until="networkidle")
+        page.remove_listener("response", weigh)
+        assert answer is not None
+        assert answer.status == (404 if "nothing" in there else 200), there
+        heavy |= {there: weight} if weight > WEIGHT else {}
+        found = await Axe().run(page)
+        assert found.violations_count == 0, f"{there}: {found.generate_report()}"
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, there
+    assert heavy == {}

@@ -1,0 +1,137 @@
+"""Who may look: sign-in with a key, sessions that end with it, forms of a session's own pages, and headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession, DummyCookieJar
+
+from hitherto import Memory, user
+from hitherto.web import sessions
+from hitherto.web.app import create_inspector
+from hitherto.web.templating import ROOT
+from tests.http.serving import LIMITS, listening
+from tests.web.conftest import ADA
+
+
+async def sign_in(http: ClientSession, site: str, secret: str, **headers: str) -> tuple[int, str, str]:
+    """The status, where it leads, and the session."""
+    form = {"key": secret, "to": f"{ROOT}/acme/conversations"}
+    async with http.post(f"{site}/sign-in", data=form, headers=headers, allow_redirects=False) as done:
+        kept = done.cookies.get(sessions.COOKIE)
+        return done.status, done.headers.get("Location", ""), kept.value if kept else ""
+
+
+async def seen(http: ClientSession, address: str, session: str, **headers: str) -> tuple[int, str]:
+    """The status and the text of a page, with a session."""
+    carried = {"Cookie": f"{sessions.COOKIE}={session}", **headers}
+    async with http.get(address, headers=carried, allow_redirects=False) as done:
+        return done.status, await done.text()
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[ClientSession]:
+    async with ClientSession(cookie_jar=DummyCookieJar()) as opened:
+        yield opened
+
+
+async def test_a_session_lasts_as_long_as_its_key(memory: Memory, site: str, http: ClientSession) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    assert (await seen(http, f"{site}/acme/conversations", ""))[0] == 303
+    assert (await sign_in(http, site, "hitherto_wrong"))[0::2] == (401, "")
+    status, leads, session = await sign_in(http, site, key.secret)
+    assert (status, leads) == (303, f"{ROOT}/acme/conversations")
+    assert (await seen(http, f"{site}/acme/conversations", session))[0] == 200
+    await memory.keys("acme").revoke(key.key.id)
+    assert (await seen(http, f"{site}/acme/conversations", session))[0] == 303
+
+
+async def test_a_session_ends_by_itself(
+    memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is used: then a new one takes its place."""
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    now = sessions.time.time()
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS / 2)
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    async with http.get(f"{site}/acme/conversations", headers=headers) as done:
+        renewed = done.cookies[sessions.COOKIE].value
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS + 1)
+    assert (await seen(http, f"{site}/acme/conversations", session))[0] == 303
+    assert (await seen(http, f"{site}/acme/conversations", renewed))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "change", [lambda one: one[:-1] + ("0" if one[-1] != "0" else "1"), lambda _: "a.b", lambda _: "."]
+)
+async def test_a_session_that_was_made_up_is_none(
+    memory: Memory, site: str, http: ClientSession, change: object
+) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    assert (await seen(http, f"{site}/acme/conversations", change(session)))[0] == 303  # type: ignore[operator]
+
+
+async def test_nothing_of_another_tenant(memory: Memory, site: str, http: ClientSession) -> None:
+    await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."))
+    key = await memory.keys("other").create("one", rights=["admin"])
+    _, _, session = await sign_in(http, site, key.secret)
+    for there in ("conversations", "conversations/ada/cook/monday"):
+        status, text = await seen(http, f"{site}/acme/{there}", session)
+        assert (status, "peanuts" in text) == (404, False)
+        status, text = await seen(http, f"{site}/other/{there}", session)
+        assert "peanuts" not in text
+
+
+async def test_a_key_of_one_user_sees_that_user(memory: Memory, site: str, http: ClientSession) -> None:
+    await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."))
+    key = await memory.keys("acme").create("one", rights=["read"], user="bob")
+    _, _, session = await sign_in(http, site, key.secret)
+    assert "peanuts" not in (await seen(http, f"{site}/acme/conversations", session))[1]
+    assert (await seen(http, f"{site}/acme/conversations?user=ada", session))[0] == 403
+    assert (await seen(http, f"{site}/acme/conversations/ada/cook/monday", session))[0] == 403
+
+
+async def test_a_link_leads_to_no_other_site(memory: Memory, site: str, http: ClientSession) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    for to in (
+        "https://evil.example",
+        "//evil.example",
+        f"{ROOT}@evil.example",
+        "javascript:alert(1)",
+        f"{ROOT}/\\evil",
+    ):
+        form = {"key": key.secret, "to": to}
+        async with http.post(f"{site}/sign-in", data=form, allow_redirects=False) as done:
+            assert done.headers["Location"] == ROOT
+
+
+async def test_another_sites_page_signs_nobody_in(memory: Memory, site: str, http: ClientSession) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    assert (await sign_in(http, site, key.secret, Origin="https://evil.example"))[0] == 403
+    assert (await sign_in(http, site, key.secret, **{"Sec-Fetch-Site": "cross-site"}))[0] == 403
+
+
+async def test_without_keys_only_pages_of_this_machine(memory: Memory, http: ClientSession) -> None:
+    async with listening(create_inspector(memory, False, LIMITS)) as url:
+        assert (await seen(http, f"{url}{ROOT}/acme/conversations", ""))[0] == 200
+        assert (await seen(http, f"{url}{ROOT}/acme/conversations", "", Host="evil.example"))[0] == 403
+        assert (await seen(http, f"{url}{ROOT}/acme/conversations", "", Origin="https://evil.example"))[0] == 403
+
+
+async def test_the_headers_of_each_answer(memory: Memory, site: str, http: ClientSession) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    form = {"key": key.secret, "to": ROOT}
+    async with http.post(f"{site}/sign-in", data=form, allow_redirects=False) as done:
+        kept = done.headers["Set-Cookie"]
+    assert re.search("; HttpOnly; Max-Age=3600; Path=/inspect; SameSite=strict$", kept)
+    headers = {"Cookie": kept.partition(";")[0]}
+    for there in ("/acme/conversations", "/sign-in", "/acme/nothing", "/acme/conversations?cursor=%00"):
+        async with http.get(site + there, headers=headers) as done:
+            assert done.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; ")
+            assert done.headers["X-Frame-Options"] == "DENY"
+            assert done.headers["Referrer-Policy"] == "same-origin"
+            assert done.headers["Content-Type"] == "text/html; charset=utf-8"
