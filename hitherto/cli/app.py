@@ -36,6 +36,7 @@ COMMANDS = {
     "import": "Import an export, or conversations and facts of another system.",
     "costs": "Show what model calls cost, by day, model, purpose, tenant or user.",
     "serve": "Serve everything over HTTP, until stopped.",
+    "inspect": "Look into the memory in a browser, and put it right.",
     "mcp": "Serve the memory's tools to a coding agent, over standard input and output.",
     "keys": "Make, list and revoke keys to the service.",
     "worker": "Make the digests that other processes request, until stopped.",
@@ -49,6 +50,7 @@ of that name, which is imported when the command is used, but for `_ELSEWHERE`."
 
 _ELSEWHERE = {
     "serve": ("service.serve", "serve"),
+    "inspect": ("service.inspect", "inspect"),
     "mcp": ("service.mcp", "mcp"),
     "keys": ("service.keys", "keys"),
     "worker": ("service.worker", "worker"),

@@ -191,6 +191,8 @@ class Memory:
             budget=settings.budget,
             embedders=() if own is None else (settings.embedder, embedder_name(own)),
             embedder_provider=None if own is None or own.local else settings.embedder_provider,
+            daily_cost=settings.daily_cost,
+            daily_tokens=settings.daily_tokens,
         )
 
     async def recall(

@@ -55,12 +55,15 @@ class Formats(Protocol):
 class MemorySettings:
     """What applies in a memory where nothing else is said. `policy` is JSON text, None where `balanced` governs;
     `budget` are the tokens of a context. `embedders` are the names of the embedder, as the setting has it and as the
-    ledger has it; none where words alone are compared. `embedder_provider` is None for an embedder in the process."""
+    ledger has it; none where words alone are compared. `embedder_provider` is None for an embedder in the process.
+    Calls of models stop for a day after `daily_cost` (US dollars) or `daily_tokens`, None where there is no limit."""
 
     policy: str | None
     budget: int
     embedders: tuple[str, ...]
     embedder_provider: str | None
+    daily_cost: float | None = None
+    daily_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

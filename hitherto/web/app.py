@@ -20,6 +20,7 @@ from hitherto.http.server.gate import RequestGate
 from hitherto.web.sessions import COOKIE, Sessions
 from hitherto.web.templating import HERE, ROOT
 from hitherto.web.views import ROUTES
+from hitherto.web.views.health import Doctor
 from hitherto.web.visit import HEADERS, here_of, keep_session, templates
 
 SIGN_IN = f"{ROOT}/sign-in"
@@ -35,8 +36,9 @@ _LONGEST_FORM = 10_000
 """Bytes of the form that signs in."""
 
 
-def create_inspector(memory: Memory, keys: bool, limits: Limits) -> ASGIApp:
-    """The pages on an open memory, for paths that begin with `ROOT`. With `keys`, visitors sign in with one."""
+def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doctor | None = None) -> ASGIApp:
+    """The pages on an open memory, for paths that begin with `ROOT`. With `keys`, visitors sign in with one. `doctor`
+    checks the database and the models."""
     store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
     return RequestGate(
         _application(),
@@ -46,7 +48,7 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits) -> ASGIApp:
         media="application/x-www-form-urlencoded",
         open=lambda path: path == SIGN_IN or path.startswith(STATIC),
         refuse=_refusal,
-        more={},
+        more={"doctor": doctor},
     )
 
 

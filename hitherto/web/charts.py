@@ -53,3 +53,23 @@ def bar_of(fates: Sequence[Span], stop: int, page: tuple[int, int]) -> Bar:
         else:
             parts.append(BarPart(x, (span.end + 1) * scale - x, span.start, span.end, span.fate, span.reason))
     return Bar(parts, counts, page[0] * scale, max((page[1] - page[0] + 1) * scale, 2))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns beside each other: `x`, `width`, `y` and `height` of each, of `WIDTH` units across and 100 down, and
+    where the line of the limit is; the highest is `most`."""
+
+    columns: list[tuple[float, float, float, float]]
+    most: float
+    limit: float | None
+
+
+def columns_of(values: Sequence[float], limit: float | None = None) -> Columns:
+    """The columns of these values, none of which is below 0. The limit is drawn where it is not far above them all."""
+    highest = max(values, default=0.0)
+    most = max(highest, limit if limit is not None and limit < 4 * highest else 0.0) or 1.0
+    step = WIDTH / max(len(values), 1)
+    heights = [100 * value / most for value in values]
+    made = [(at * step + step * 0.1, step * 0.8, 100 - height, height) for at, height in enumerate(heights)]
+    return Columns(made, most, None if limit is None or limit > most else 100 - 100 * limit / most)

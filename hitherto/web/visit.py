@@ -38,7 +38,11 @@ HEADERS = {
 templates = cache(environment)
 
 
-NAVIGATION = (("conversations", "Conversations", Right.READ),)
+NAVIGATION = (
+    ("conversations", "Conversations", Right.READ),
+    ("costs", "Costs", Right.ADMIN),
+    ("health", "Health", Right.ADMIN),
+)
 """The pages of a tenant that every page links to: the name in the address, the label, and the right."""
 
 Name = Annotated[str, AfterValidator(unquote), Path()]
@@ -113,7 +117,8 @@ class ConversationVisit(Visit):
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page, with the names that it says and links to."""
         _, _, user, agent, name = self.base
-        named = {"user": user, "agent": agent, "name": name, "base": self.base}
+        tabs = [("", "Messages"), ("branches", "Branches"), ("digests", "Digests"), ("runs", "Runs")]
+        named = {"tabs": tabs, "user": user, "agent": agent, "name": name, "base": self.base}
         return await super().page(template, status=status, **named, **values)
 
 

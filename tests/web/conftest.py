@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Literal
 
 import pytest
+from aiohttp import ClientSession, DummyCookieJar
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 import hitherto
@@ -46,6 +47,12 @@ async def site(memory: Memory) -> AsyncIterator[str]:
     """The address of the inspector, which asks for keys."""
     async with listening(create_inspector(memory, True, LIMITS)) as url:
         yield url + ROOT
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[ClientSession]:
+    async with ClientSession(cookie_jar=DummyCookieJar()) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -18,6 +18,11 @@ PAGES = (
     "conversations/ada/cook/monday?digest=1&statement=0",
     "conversations/ada/cook/monday/messages/0",
     "conversations/ada/cook/nothing",
+    "conversations/ada/cook/monday/branches",
+    "conversations/ada/cook/monday/digests",
+    "conversations/ada/cook/monday/runs",
+    "costs",
+    "health",
 )
 WEIGHT = 150_000
 """Bytes of a page with what it loads."""

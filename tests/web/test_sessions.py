@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp import ClientSession, DummyCookieJar
+from aiohttp import ClientSession
 
 from hitherto import Memory, user
 from hitherto.web import sessions
@@ -29,12 +28,6 @@ async def seen(http: ClientSession, address: str, session: str, **headers: str) 
     carried = {"Cookie": f"{sessions.COOKIE}={session}", **headers}
     async with http.get(address, headers=carried, allow_redirects=False) as done:
         return done.status, await done.text()
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[ClientSession]:
-    async with ClientSession(cookie_jar=DummyCookieJar()) as opened:
-        yield opened
 
 
 async def test_a_session_lasts_as_long_as_its_key(memory: Memory, site: str, http: ClientSession) -> None:

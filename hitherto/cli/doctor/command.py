@@ -15,6 +15,8 @@ from hitherto.errors import InvalidSettings
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hitherto.settings import Settings
+
 _COLORS = {
     CheckState.OK: "green",
     CheckState.WARNING: "yellow",
@@ -44,7 +46,7 @@ def doctor(database: options.Database = None, as_json: options.Json = False) -> 
 
 async def _checks(database: str | None) -> list[Check]:
     from hitherto.cli.doctor import settings
-    from hitherto.cli.doctor.database import REST, check_database
+    from hitherto.cli.doctor.database import REST
     from hitherto.settings import Settings
 
     try:
@@ -53,6 +55,14 @@ async def _checks(database: str | None) -> list[Check]:
         others = ("database", *REST, "model", "compactor", "embedder", "reranker", "prices")
         skipped = [settings.skipped(name, "not looked at: see settings") for name in others]
         return [*settings.check_settings(error), *skipped]
+    return await checks_of(loaded)
+
+
+async def checks_of(loaded: Settings) -> list[Check]:
+    """What the checks say of these settings, and of what they name."""
+    from hitherto.cli.doctor import settings
+    from hitherto.cli.doctor.database import check_database
+
     embedder, space = await settings.check_embedder(loaded)
     return [
         *settings.check_settings(loaded),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from hitherto import logs
 from hitherto.cli import options
+from hitherto.cli.doctor.command import checks_of
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.service.worker import LogFormat, open_memory, warn_of_ignored_variables
 from hitherto.engine.memory import Memory
@@ -121,7 +123,8 @@ async def _serve(
         settings = settings.model_copy(update={"row_security": keys or settings.row_security})
         async with await open_memory(settings, watch_of(settings)) as memory:
             more = _more_paths(memory, configurations, tools) if other_systems else None
-            await serve_memory(memory, settings, at, keys=keys, more=more, beside={ROOT: create_inspector})
+            pages = partial(create_inspector, doctor=partial(checks_of, settings))
+            await serve_memory(memory, settings, at, keys=keys, more=more, beside={ROOT: pages})
     log.info("Service stopped")
 
 

@@ -1,0 +1,37 @@
+"""Whether the memory is well: what waits, who works, and what the checks of `hitherto doctor` say."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from hitherto.core.key import Right
+from hitherto.errors import NotFound
+from hitherto.http.server.callers import needs
+from hitherto.web.templating import path
+from hitherto.web.visit import Visiting
+
+router = APIRouter(dependencies=[needs(Right.ADMIN)])
+
+
+Doctor = Callable[[], Awaitable[Sequence[Any]]]
+"""What the checks of `hitherto doctor` have found: each has its name, its state, what was found, and what to do."""
+
+
+@router.get("/{tenant}/health")
+async def health(visit: Visiting, *, check: bool = False) -> Response:
+    """The digests that wait. With `check`, what the checks say: they are about the whole database, so that they are for
+    those who need no key."""
+    doctor: Doctor | None = visit.request.scope["doctor"] if visit.caller.key is None else None
+    if check and doctor is None:
+        raise NotFound("the checks are for who runs the service: run `hitherto doctor` there")
+    return await visit.page(
+        "health.html",
+        backlog=await visit.memory.backlog(tenant=visit.tenant),
+        checks=await doctor() if check and doctor else None,
+        checkable=doctor is not None,
+        address=path(visit.tenant, "health", check="true"),
+    )

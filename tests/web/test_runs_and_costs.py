@@ -1,0 +1,109 @@
+"""What an agent did, what its models cost, what waits, and what stood in the place of messages."""
+
+from __future__ import annotations
+
+from aiohttp import ClientSession
+from playwright.async_api import expect
+
+import hitherto
+from hitherto import Memory, assistant, user
+from hitherto.providers.scripted import Scripted, items
+from hitherto.web.sessions import COOKIE, form_token
+from tests.web.conftest import ADA, SignIn
+from tests.web.test_sessions import seen, sign_in
+
+HERE = "acme/conversations/ada/cook/monday"
+
+
+async def test_a_branch_that_was_left_is_shown_again(signed_in: SignIn, site: str, memory: Memory) -> None:
+    chat = memory.conversation("monday", scope=ADA)
+    await chat.append(user("What is it?"), assistant("A fish."))
+    await chat.append(assistant("A bird."), at=0)
+    page = await signed_in("read", "write")
+    await page.goto(f"{site}/{HERE}/branches")
+    await page.get_by_role("button", name="Show this one").click()
+    await expect(page.locator("#m1 .fate")).to_have_text("in: verbatim")
+    await expect(page.locator("#m2 .fate")).to_have_text("dropped: taken back")
+    page = await signed_in("read")
+    await page.goto(f"{site}/{HERE}/branches")
+    await expect(page.get_by_text("A bird.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Show this one")).to_have_count(0)
+
+
+async def test_a_failed_digest_says_why_and_is_tried_again(database: str, signed_in: SignIn, site: str) -> None:
+    broken = Scripted(then=ValueError("the model speaks in riddles"))
+    async with hitherto.open(database, model=broken, digest_max_attempts=1, backoff=0, row_security=True) as memory:
+        chat = memory.conversation("monday", scope=ADA, policy="rolling")
+        for at in range(40):
+            await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
+        await memory.wait_for_digests()
+    page = await signed_in("read", "write")
+    await page.goto(f"{site}/{HERE}/digests")
+    await expect(page.locator(".digest strong.error").first).to_have_text("failed")
+    await page.get_by_role("button", name="Make what is due now").click()
+    await expect(page.locator(".digest").last).to_contain_text("completed")
+
+
+async def test_what_a_day_cost(database: str, signed_in: SignIn, site: str) -> None:
+    told = Scripted(then=items("They talk."))
+    async with hitherto.open(database, model=told, row_security=True) as memory:
+        chat = memory.conversation("monday", scope=ADA, policy="rolling")
+        for at in range(40):
+            await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
+        await memory.wait_for_digests()
+        (spent,) = await memory.costs("day", tenant="acme")
+    page = await signed_in("admin")
+    await page.get_by_role("link", name="Costs").click()
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=spent.group))
+    await expect(row.get_by_role("cell").nth(2)).to_have_text(f"{spent.calls:,}")
+    await row.get_by_role("link").click()
+    by_model = page.get_by_role("row").filter(has_text="scripted")
+    await expect(by_model.get_by_role("cell").nth(2)).to_have_text(f"{spent.calls:,}")
+
+
+async def test_a_run_by_its_events(signed_in: SignIn, site: str, memory: Memory) -> None:
+    runs = memory.runs(ADA)
+    await memory.conversation("monday", scope=ADA).append(user("Look it up."))
+    run = await runs.begin("monday", strategy="balanced")
+    await runs.add(run.id, {"kind": "tool_call", "payload": {"city": "<b>Faro"}, "name": "look_up"})
+    await runs.add(run.id, {"kind": "error", "payload": {"why": "no answer"}})
+    await runs.end(run.id, failed=True)
+    page = await signed_in("read")
+    await page.goto(f"{site}/{HERE}/runs")
+    await expect(page.get_by_role("cell", name="failed")).to_be_visible()
+    await page.locator("tbody a").first.click()
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    await page.locator("summary").first.click()
+    await expect(page.locator("pre").first).to_have_text('{"city": "<b>Faro"}')
+    await page.goto(f"{site}/acme/conversations/ada/cook/tuesday/runs/{run.id}")
+    await expect(page.get_by_role("alert")).to_have_text("there is no such run in this conversation")
+
+
+async def test_what_waits_and_the_checks(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """The checks are about the whole database: an administrator of one tenant is told who can run them."""
+    page = await signed_in("admin")
+    await page.get_by_role("link", name="Health").click()
+    await expect(page.get_by_role("row").filter(has_text="Wait for a worker").get_by_role("cell")).to_have_text("0")
+    await page.goto(f"{site}/acme/health?check=true")
+    await expect(page.get_by_role("alert")).to_contain_text("hitherto doctor")
+
+
+async def test_no_right_no_page_and_no_change(memory: Memory, site: str, http: ClientSession) -> None:
+    """Nor a change by a form that another page has made up."""
+    chat = memory.conversation("monday", scope=ADA)
+    await chat.append(user("What is it?"), assistant("A fish."))
+    await chat.append(assistant("A bird."), at=0)
+    reader = (await sign_in(http, site, (await memory.keys("acme").create("r", rights=["read"])).secret))[2]
+    writer = (await sign_in(http, site, (await memory.keys("acme").create("w", rights=["write"])).secret))[2]
+    for there in ("acme/costs", "acme/health"):
+        assert (await seen(http, f"{site}/{there}", reader))[0] == 403
+    for session, token, refused in (
+        (reader, form_token(reader), "does not have the right"),
+        (writer, "", "not of this session"),
+        (writer, form_token(reader), "not of this session"),
+    ):
+        form, carried = {"seq": "1", "rev": "2", "form_token": token}, {"Cookie": f"{COOKIE}={session}"}
+        for there in ("branches", "digests"):
+            async with http.post(f"{site}/{HERE}/{there}", data=form, headers=carried) as done:
+                assert (done.status, refused in await done.text()) == (403, True)
+    assert [one.text for one in (await chat.transcript()).entries] == ["What is it?", "A bird."]
