@@ -38,7 +38,7 @@ async def test_a_failed_digest_says_why_and_is_tried_again(database: str, signed
             await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
         await memory.wait_for_digests()
     page = await signed_in("read", "write")
-    await page.goto(f"{site}/{HERE}/digests")
+    await page.get_by_role("link", name="digests failed").click()
     await expect(page.locator(".digest strong.error").first).to_have_text("failed")
     await page.get_by_role("button", name="Make what is due now").click()
     await expect(page.locator(".digest").last).to_contain_text("completed")

@@ -74,8 +74,8 @@ class ConversationInfo:
     all messages that are shown. `summary` is what stands for its older part now, "" where nothing does, and
     `summarized_count` how many user and final assistant messages that covers. The newest message that is shown was said
     at `said_at`; without one, that is when the conversation was made. It was changed last at `updated_at`: by an
-    append, `pop`, `rewind`, `switch`, `replace`, `clear`, `finish` or `configure`. `ref` is the store's number for
-    it."""
+    append, `pop`, `rewind`, `switch`, `replace`, `clear`, `finish` or `configure`. `failures` are the digests that
+    failed since the last one that did not. `ref` is the store's number for it."""
 
     scope: Scope
     conversation: str
@@ -90,6 +90,7 @@ class ConversationInfo:
     ref: int
     summary: str = ""
     summarized_count: int = 0
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

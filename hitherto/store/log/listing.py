@@ -32,7 +32,7 @@ def info_from(tenant: str, row: Row) -> ConversationInfo:
     user, agent, name, title, opening, metadata, messages, tokens, rev, created_at, updated_at, said_at, ref, *rest = (
         row
     )
-    summary, count = rest or ("", 0)
+    summary, count, failures = rest or ("", 0, 0)
     return ConversationInfo(
         scope=Scope(tenant=tenant, user=user, agent=agent),
         conversation=name,
@@ -47,6 +47,7 @@ def info_from(tenant: str, row: Row) -> ConversationInfo:
         ref=ref,
         summary=summary,
         summarized_count=count,
+        failures=failures,
     )
 
 

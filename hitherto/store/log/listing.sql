@@ -3,14 +3,14 @@
 -- part: listed_page
 -- The rows of a page: as many as it has room for. One more was asked for, which tells whether there are more.
 select l.user_id, l.agent, l.id, l.title, l.opening, l.metadata, l.messages, l.tokens, l.rev, l.created_at, l.updated_at, l.said_at, l.ref,
-       l.summary, l.summarized_count, l.more
+       l.summary, l.summarized_count, l.failures, l.more
 
 -- part: listed_columns
 -- A row, with how large the page is up to it, and whether there is one behind it.
 select c.user_id, c.agent, c.id, c.title, case when c.title is null then ({opening}) end as opening,
        c.metadata::text as metadata, c.dialogue - c.view_dialogue as messages, c.tokens - c.view_tokens as tokens, c.rev,
        c.created_at, c.updated_at, c.said_at, c.ref,
-       coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0) as summarized_count,
+       coalesce(s.summary, '') as summary, coalesce(s.summarized_count, 0) as summarized_count, c.failures,
        sum(octet_length(c.metadata::text) + coalesce(octet_length(s.summary), 0) + %(entry)s::integer)
            over (order by c.said_at desc, c.ref desc) as sizes,
        row_number() over (order by c.said_at desc, c.ref desc) as nth,
@@ -65,7 +65,7 @@ from (
 select c.user_id, c.agent, c.id, c.title, case when c.title is null then ({opening}) end,
        c.metadata::text, c.dialogue - c.view_dialogue, c.tokens - c.view_tokens, c.rev, c.created_at, c.updated_at, c.said_at,
        c.ref, coalesce(s.summary, ''),
-       coalesce(s.summarized_count, 0)
+       coalesce(s.summarized_count, 0), c.failures
 from hitherto.conversation c
 left join lateral ({summary}) s on true
 where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s;
