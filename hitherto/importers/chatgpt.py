@@ -13,6 +13,7 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
+    UnreadableList,
     attempted,
     called,
     conversation_of,
@@ -32,7 +33,7 @@ _NOT_SAID = {"user_editable_context", "model_editable_context", "reasoning_recap
 
 def conversation(value: Mapping[str, Any]) -> ImportedConversation | Unreadable:
     """A conversation of the export."""
-    unreadable: list[Unreadable] = []
+    unreadable = UnreadableList()
     title, begun = value.get("title"), value.get("create_time")
     mapping = mapping_of(value.get("mapping"))
     calls: dict[str, str | None] = {}

@@ -11,6 +11,7 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
+    UnreadableList,
     attempted,
     conversation_of,
     made,
@@ -27,7 +28,7 @@ _ROLES = {"human": "user", "assistant": "assistant"}
 
 def conversation(value: Mapping[str, Any]) -> ImportedConversation | Unreadable:
     """A conversation of the export. A message with results of tools in it becomes several, in their order."""
-    unreadable: list[Unreadable] = []
+    unreadable = UnreadableList()
     title = value.get("name")
     nodes, last, current = list[Node](), dict[str, str](), text_of(value.get("current_leaf_message_uuid"))
     messages = list(objects_of(value.get("chat_messages")))

@@ -14,6 +14,7 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
+    UnreadableList,
     attempted,
     conversation_of,
     made,
@@ -45,7 +46,7 @@ class _Branch:
 
     nodes: list[Node] = field(default_factory=list[Node])
     last: str | None = None
-    unreadable: list[Unreadable] = field(default_factory=list[Unreadable])
+    unreadable: list[Unreadable] = field(default_factory=UnreadableList)
     ends: dict[str, str] = field(default_factory=dict[str, str])
     """The newest line of a step, by the API's id of its message: the lines of its blocks, and of their results, follow
     each other, and are no branches, though the file has each result behind its own call."""

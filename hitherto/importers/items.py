@@ -19,8 +19,9 @@ from hitherto.importers.imported import (
     attempted,
     file_id,
     time_of,
+    without_echoes,
 )
-from hitherto.importers.json_stream import Element
+from hitherto.importers.json_stream import Element, loads
 from hitherto.wire import read
 
 LINES, LIST = "JSON lines", "JSON list"
@@ -72,6 +73,8 @@ def conversation_in_list(element: Element, path: Path) -> ImportedConversation |
     """The conversation that is an entry of a list of lists of items, named as the file and its place, from 0."""
     name = f"{path.stem}-{element.number - 1}"
     where = f"{path}: {name}"
+    if element.refused:
+        return Unreadable(f"{where}: {element.refused}")
     if element.constant:
         return Unreadable(f"{where}: this is not JSON ({element.constant} is no JSON number)")
     if not isinstance(element.value, list) or not element.value:
@@ -87,8 +90,8 @@ def title_of_line(line: bytes) -> str | None:
     """The title of the conversation, which a file may begin with: `{"title": "…"}`. None for any other line. Raises
     InvalidMessage for one that cannot be a title."""
     try:
-        value: object = json.loads(line)
-    except (ValueError, RecursionError):
+        value = loads(line)
+    except ValueError:
         return None
     if not isinstance(value, dict) or value.keys() != {"title"}:
         return None
@@ -129,14 +132,14 @@ def _message_of_line(line: bytes) -> Callable[[], Message]:
         if not line:
             raise InvalidMessage(f"it is longer than {LARGEST:,} bytes")
         try:
-            value: object = json.loads(line, parse_constant=_no_number)
+            value = loads(line, parse_constant=_no_number)
         except json.JSONDecodeError as error:
             raise InvalidMessage(f"this is not JSON ({error.msg}, at character {error.pos + 1} of the line)") from error
         except UnicodeDecodeError as error:
             raise InvalidMessage(
                 f"this is not UTF-8 ({error.reason}, at byte {error.start + 1} of the line)"
             ) from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InvalidMessage(f"this JSON cannot be read ({error})") from error
         return _message(value)
 
@@ -145,6 +148,8 @@ def _message_of_line(line: bytes) -> Callable[[], Message]:
 
 def _message_of_element(element: Element) -> Callable[[], Message]:
     def make() -> Message:
+        if element.refused:
+            raise InvalidMessage(element.refused)
         if element.constant:
             _no_number(element.constant)
         return _message(element.value)
@@ -163,7 +168,7 @@ def _message(value: object) -> Message:
         raise InvalidMessage("this is JSON, but not an object with role and content")
     item = dict(cast("Mapping[str, Any]", value))
     times = [time for name in _TIMES if (time := item.pop(name, None)) is not None]
-    message = read(item)
+    message = read(without_echoes(item))
     return message.dated(_time(times[0])) if times else message
 
 

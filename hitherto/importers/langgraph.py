@@ -15,6 +15,7 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
+    UnreadableList,
     attempted,
     conversation_of,
     made,
@@ -27,7 +28,8 @@ from hitherto.importers.sqlite_file import Tables
 
 NAME = "LangGraph"
 
-TABLES = {"checkpoints", "writes"}
+TABLES = frozenset({"checkpoints", "writes"})
+ROWS = frozenset({"checkpoints"})
 
 _DATED = 2**26
 """Bytes of a thread's older checkpoints that are read to date its messages by the first that has them."""
@@ -62,7 +64,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
             yield Unreadable(f"{place}: its state has no messages")
             continue
         dates = _dates(kept)
-        unreadable: list[Unreadable] = []
+        unreadable = UnreadableList()
         nodes, before = list[Node](), None
         for number, message in enumerate(messages, 1):
             own = text_of(message.get("id")) or f"message-{number}"

@@ -13,6 +13,7 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
+    UnreadableList,
     attempted,
     called,
     conversation_of,
@@ -26,7 +27,8 @@ from hitherto.importers.sqlite_file import Tables
 
 NAME = "llm"
 
-TABLES = {"conversations", "responses"}
+TABLES = frozenset({"conversations", "responses"})
+ROWS = TABLES | {"threads", "turns", "messages", "parts", "tool_calls", "tool_results"}
 
 _RESULTS = "select id, name, output, tool_call_id, exception from tool_results where response_id = ? order by id"
 _RESULTS_BEFORE = "select id, name, output, tool_call_id, null from tool_results where response_id = ? order by id"
@@ -39,12 +41,12 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
     """The threads of a file, and its older conversations."""
     if tables.names >= {"threads", "turns", "messages", "parts"}:
         for own, name, tip in tables.rows("select id, name, tip_message_hash from threads order by datetime_utc, id"):
-            unreadable: list[Unreadable] = []
+            unreadable = UnreadableList()
             nodes, current = _thread(tables, own, tip, unreadable)
             yield conversation_of(NAME, own, nodes, title=name, current=current, unreadable=unreadable)
     query = "select coalesce(conversation_id, id) as of, min(id) from responses group by of order by 2"
     for own, _first in tables.rows(query):
-        unreadable = []
+        unreadable = UnreadableList()
         (name,) = next(iter(tables.rows("select name from conversations where id = ?", own)), (None,))
         nodes = list(_responses(tables, own, unreadable))
         current = nodes[-1].id if nodes else None

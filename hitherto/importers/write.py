@@ -127,7 +127,7 @@ async def _add_conversation(
 
 def _with_unreadable(done: ImportSummary, more: Sequence[Unreadable]) -> ImportSummary:
     words = [one.words for one in more[: _TOLD - len(done.unreadable)]]
-    return replace(done, unreadable=(*done.unreadable, *words), left_out=done.left_out + len(more))
+    return replace(done, unreadable=(*done.unreadable, *words), left_out=done.left_out + sum(one.count for one in more))
 
 
 async def _add_fact(memory: Memory, fact: ImportedFact, scope: Scope, done: ImportSummary) -> ImportSummary:
