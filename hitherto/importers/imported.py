@@ -135,6 +135,11 @@ def conversation_of(
     return ImportedConversation(format, name, placed, title_of(title), end, unreadable=unreadable)
 
 
+def missing_parent(place: str, parent: str, words: str, line: int | None = None) -> Unreadable:
+    """Tells what the message does whose parent is not there. It is not counted: the message is."""
+    return Unreadable(f"{place}: the message before it, {parent!a:.80}, cannot be read; {words}", line, 0)
+
+
 def _find_missing_parents(nodes: dict[str, Node], unreadable: list[Unreadable]) -> None:
     """Put a node whose parent is not there behind the one before it, unless that follows from it."""
     begins = dict[str, str]()
@@ -157,9 +162,8 @@ def _find_missing_parents(nodes: dict[str, Node], unreadable: list[Unreadable]) 
             if follows is not None:
                 nodes[own] = replace(node, parent=follows)
                 begins[own] = begin
-            words = "it follows the message before it in the file" if follows else "it begins a branch"
-            told = f"{node.place}: the message before it, {node.parent!a:.80}, cannot be read; {words}"
-            unreadable.append(Unreadable(told, node.line))
+            words = "it follows the one before it in the file" if follows else "it begins a branch"
+            unreadable.append(missing_parent(node.place, node.parent, words, node.line))
         before = own
 
 
@@ -332,6 +336,12 @@ def objects_of(value: object) -> Iterator[Mapping[str, Any]]:
     """The objects in `value`, if it is a list."""
     listed = cast("list[object]", value) if isinstance(value, list) else []
     return (cast("Mapping[str, Any]", one) for one in listed if isinstance(one, dict))
+
+
+def name_of_type(value: object) -> str:
+    """What kind of JSON a value is."""
+    names: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    return "nothing" if value is None else names.get(type(value), "a number")
 
 
 def text_of(value: object) -> str:

@@ -65,15 +65,19 @@ def _thread(
         way, at_hash = dict[str, tuple[str | None, str]](), cast("str | None", end)
         while at_hash is not None and at_hash not in nodes and at_hash not in way:
             row = next(iter(tables.rows("select parent_hash, role from messages where hash = ?", at_hash)), None)
-            if row is None:
-                unreadable.append(Unreadable(f"thread {thread!a:.80}: its message {at_hash!a:.80} is not in the file"))
+            if row is None or not isinstance(at_hash, str):
+                if not way:
+                    words = f"thread {thread!a:.80}: its message {at_hash!a:.80} is not in the file"
+                    unreadable.append(Unreadable(words))
                 break
             way[at_hash] = row
             at_hash = row[0]
         for own, (parent, role) in reversed(way.items()):
             place = f"thread {thread!a:.80}, message {own!a:.80}"
             items = _items(role, list(_parts(tables, own)))
-            nodes[own] = list(_chain(own, last.get(parent or ""), items, time_of(at), place, unreadable=unreadable))
+            nodes[own] = list(
+                _chain(own, last.get(parent or "", parent), items, time_of(at), place, unreadable=unreadable)
+            )
             last[own] = nodes[own][-1].id
     return [node for one in nodes.values() for node in one], last.get(tip or "")
 
@@ -169,6 +173,10 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
     with_tools = {"tool_calls", "tool_results"} <= tables.names
     results = _RESULTS if "exception" in tables.columns("tool_results") else _RESULTS_BEFORE
     for response, system, prompt, answer, at in rows:
+        if not isinstance(response, str):
+            words = f"conversation {conversation!a:.80}: the id of a response is {response!a:.80}, and no text"
+            unreadable.append(Unreadable(words))
+            continue
         items: list[tuple[str, Item]] = []
         if text_of(system) and system != instructions:
             instructions = system
