@@ -248,7 +248,7 @@ def made(
 def without_echoes(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """The item without what Hitherto showed of its memory: results of its tools, and what it put into a context. It is
     in the memory already, and would be remembered twice."""
-    fields: Mapping[str, Any] = _without_echoes(dict(item), 100)
+    fields: Mapping[str, Any] = _without_echoes(item, 100)
     return fields
 
 

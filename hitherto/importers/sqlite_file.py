@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 from urllib.parse import quote
 
+from hitherto.core.log.message import storable
 from hitherto.importers.imported import LARGEST
 
 MARK = b"SQLite format 3\0"
@@ -28,11 +29,9 @@ class Tables:
 
     def rows(self, query: str, *parameters: object) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, none where SQLite cannot hold a parameter. Raises sqlite3.Error."""
-        try:
-            rows = self._connection.execute(query, parameters)
-        except (OverflowError, UnicodeEncodeError):
+        if not all(map(_can_be_stored, parameters)):
             return
-        for row in rows:
+        for row in self._connection.execute(query, parameters):
             self._rows += 1
             if self._tell_rows is not None:
                 self._tell_rows(self._rows)
@@ -72,6 +71,12 @@ def opened(path: Path) -> Generator[Tables]:
             connection.text_factory = _text
             connection.execute("pragma trusted_schema = off")
             yield Tables(connection)
+
+
+def _can_be_stored(value: object) -> bool:
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    return value is None or isinstance(value, float | bytes) or (isinstance(value, str) and storable(value) == value)
 
 
 def _text(data: bytes) -> str:
