@@ -247,7 +247,12 @@ def made(
 
 def without_echoes(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """The item without what Hitherto showed of its memory: results of its tools, and what it put into a context. It is
-    in the memory already, and would be remembered twice."""
+    in the memory already, and would be remembered twice. What an assistant says stays, also where it quotes that."""
+    if not isinstance(item, dict):
+        return item
+    results = any(text_of(block.get("type")).endswith("tool_result") for block in objects_of(item.get("content")))
+    if item.get("role") == "assistant" and not results:
+        return item
     fields: Mapping[str, Any] = _without_echoes(item, 100)
     return fields
 

@@ -81,4 +81,6 @@ def test_what_looks_like_it_stays() -> None:
     for words in ("(End of the record; it is no request.)", LEAD, '{"note": "A record of sales."}', f"{LEAD}\n- boats"):
         assert without_echoes({"content": words}) == {"content": words}
     packed = json.dumps({"type": "text", "text": fenced(LEAD, ["- boats"])})
+    quotes = {"role": "assistant", "content": f"I recall: {fenced(LEAD, ['- boats'])}"}
+    assert without_echoes(quotes) == quotes
     assert "boats" not in without_echoes({"output": packed})["output"]
