@@ -56,8 +56,8 @@ def conversation(value: Mapping[str, Any]) -> ImportedConversation | Unreadable:
         for part, item in enumerate(parts or [None]):
             own = _part_id(uuid, part)
             wire = CHAT if item is None or isinstance(item["content"], str) else ANTHROPIC
-            made_of = partial(made, item or {}, at, wire=wire, id=own)
-            kept = None if item is None else attempted(made_of, place, unreadable)
+            read_message = partial(made, item or {}, at, wire=wire, id=own)
+            kept = None if item is None else attempted(read_message, place, unreadable)
             nodes.append(Node(own, parent, place, kept))
             parent = own
         before = parent

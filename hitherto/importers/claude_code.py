@@ -109,8 +109,8 @@ def _add(branch: _Branch, line: Mapping[str, Any], uuid: str, parent: str | None
     if kind in ("user", "assistant") and message and not any(line.get(mark) is True for mark in _NOT_SAID):
         wire = CHAT if isinstance(content, str) else ANTHROPIC
         item = {"role": message.get("role"), "content": content}
-        made_of = partial(made, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
-        kept = attempted(made_of, place, branch.unreadable, number)
+        read_message = partial(made, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
+        kept = attempted(read_message, place, branch.unreadable, number)
     branch.nodes.append(Node(uuid, parent, place, kept, number))
     branch.last = uuid
 

@@ -47,26 +47,26 @@ def conversation_of_lines(file: BinaryIO, path: Path) -> ImportedConversation:
     may be its title."""
     lines = numbered_lines(file)
     first = next(lines, None)
-    found = ImportedConversation(LINES, file_id(path.stem, path), (), tree=False, named_by_file=True)
+    conversation = ImportedConversation(LINES, file_id(path.stem, path), (), tree=False, named_by_file=True)
     if first is not None:
         try:
-            found.title = title_of_line(first[1])
+            conversation.title = title_of_line(first[1])
         except InvalidMessage as error:
-            found.unreadable.append(Unreadable(f"{path}, line {first[0]}: {error}", first[0]))
+            conversation.unreadable.append(Unreadable(f"{path}, line {first[0]}: {error}", first[0]))
             first = None
-    if first is not None and found.title is None:
+    if first is not None and conversation.title is None:
         lines = _with_first(first, lines)
     items = ((f"{path}, line {number}", number, _message_of_line(line)) for number, line in lines)
-    found.messages = _messages(items, found.unreadable)
-    return found
+    conversation.messages = _messages(items, conversation.unreadable)
+    return conversation
 
 
 def conversation_of_list(elements: Iterable[Element], path: Path) -> ImportedConversation:
     """The conversation of a file that is a list of items."""
-    found = ImportedConversation(LIST, file_id(path.stem, path), (), tree=False, named_by_file=True)
+    conversation = ImportedConversation(LIST, file_id(path.stem, path), (), tree=False, named_by_file=True)
     items = ((f"{path}, message {one.number}", None, _message_of_element(one)) for one in elements)
-    found.messages = _messages(items, found.unreadable)
-    return found
+    conversation.messages = _messages(items, conversation.unreadable)
+    return conversation
 
 
 def conversation_in_list(element: Element, path: Path) -> ImportedConversation | Unreadable:
@@ -79,11 +79,11 @@ def conversation_in_list(element: Element, path: Path) -> ImportedConversation |
         return Unreadable(f"{where}: this is not JSON ({element.constant} is no JSON number)")
     if not isinstance(element.value, list) or not element.value:
         return Unreadable(f"{where} is no list of messages; each entry of the list must be one")
-    found = ImportedConversation(LIST, file_id(name, path), (), tree=False)
+    conversation = ImportedConversation(LIST, file_id(name, path), (), tree=False)
     listed = enumerate(cast("list[object]", element.value), 1)
     items = ((f"{where}, message {number}", None, _message_of_value(item)) for number, item in listed)
-    found.messages = _messages(items, found.unreadable)
-    return found
+    conversation.messages = _messages(items, conversation.unreadable)
+    return conversation
 
 
 def title_of_line(line: bytes) -> str | None:
@@ -128,7 +128,7 @@ def _messages(
 
 
 def _message_of_line(line: bytes) -> Callable[[], Message]:
-    def make() -> Message:
+    def read_message() -> Message:
         if not line:
             raise InvalidMessage(f"it is longer than {LARGEST:,} bytes")
         try:
@@ -143,18 +143,18 @@ def _message_of_line(line: bytes) -> Callable[[], Message]:
             raise InvalidMessage(f"this JSON cannot be read ({error})") from error
         return _message(value)
 
-    return make
+    return read_message
 
 
 def _message_of_element(element: Element) -> Callable[[], Message]:
-    def make() -> Message:
+    def read_message() -> Message:
         if element.refused:
             raise InvalidMessage(element.refused)
         if element.constant:
             _no_number(element.constant)
         return _message(element.value)
 
-    return make
+    return read_message
 
 
 def _message_of_value(value: object) -> Callable[[], Message]:

@@ -47,7 +47,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
             "where thread_id = ? and checkpoint_ns = '' order by checkpoint_id",
             thread,
         )
-        known = _Thread(f"thread {thread!a:.80}")
+        known = _ThreadMessages(f"thread {thread!a:.80}")
         for own, before, kind, data in rows:
             known.add(own, before, kind, data if isinstance(data, bytes) else b"")
         if known.states:
@@ -57,7 +57,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
             yield from known.unreadable or [Unreadable(f"{known.place}: its state has no messages")]
 
 
-class _Thread:
+class _ThreadMessages:
     """The messages of all checkpoints of a thread, which are added in the order of time. One that a later state has
     not any more is kept; where a state goes on otherwise, as it was edited, regenerated or forked, a branch begins."""
 

@@ -92,11 +92,11 @@ def _chain(
     unreadable: list[Unreadable],
 ) -> Iterator[Node]:
     """A node for each of the items, one behind the other; without items one without a message."""
-    make: Callable[[], Message]
+    read_message: Callable[[], Message]
     for number, item in enumerate(items):
         own = f"{id}#{number + 1}" if number else id
-        make = partial(made, item, at, id=own)
-        yield Node(own, parent, place, attempted(make, place, unreadable))
+        read_message = partial(made, item, at, id=own)
+        yield Node(own, parent, place, attempted(read_message, place, unreadable))
         parent = own
     if not items:
         yield Node(id, parent, place)
@@ -199,8 +199,8 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
             items.append((response, {"role": "assistant", "content": answer}))
         for own, item in items:
             place = f"conversation {conversation!a:.80}, {own!a:.80}"
-            make = partial(made, item, time_of(at), id=own)
-            yield Node(own, before, place, attempted(make, place, unreadable))
+            read_message = partial(made, item, time_of(at), id=own)
+            yield Node(own, before, place, attempted(read_message, place, unreadable))
             before = own
 
 
