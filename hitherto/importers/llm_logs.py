@@ -34,6 +34,9 @@ _RESULTS = "select id, name, output, tool_call_id, exception from tool_results w
 _RESULTS_BEFORE = "select id, name, output, tool_call_id, null from tool_results where response_id = ? order by id"
 _CALLS = "select id, name, arguments, tool_call_id from tool_calls where response_id = ? order by id"
 
+_KNOWN = ("text", "attachment", "reasoning", "tool_call", "tool_result")
+"""Types of parts that may be empty."""
+
 Item = dict[str, Any]
 
 
@@ -74,7 +77,10 @@ def _thread(
             at_hash = row[0]
         for own, (parent, role) in reversed(way.items()):
             place = f"thread {thread!a:.80}, message {own!a:.80}"
-            items = _items(role, list(_parts(tables, own)))
+            parts = list(_parts(tables, own))
+            items = _items(role, parts)
+            if not items and any(part["type"] not in _KNOWN or part.get("text_ref") for part in parts):
+                unreadable.append(Unreadable(f"{place}: it has no text that can be read"))
             nodes[own] = list(
                 _chain(own, last.get(parent or "", parent), items, time_of(at), place, unreadable=unreadable)
             )
