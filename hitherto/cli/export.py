@@ -29,7 +29,8 @@ from hitherto.importers import (
     import_file,
     read_file,
 )
-from hitherto.importers.files import EXPORT, files_of
+from hitherto.importers.files import EXPORT, CountedFile, files_of, other_files
+from hitherto.importers.imported import UnreadableList
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -104,19 +105,6 @@ def _written(file: Path, write: Callable[[BinaryIO], ExportReport]) -> ExportRep
             Path(part.name).unlink(missing_ok=True)
             raise
     return done
-
-
-class _CountedLines:
-    """A file that tells how far it was read."""
-
-    def __init__(self, file: BufferedReader, told: Callable[[int], None]) -> None:
-        self._file, self._told, self._place = file, told, 0
-
-    def readline(self, size: int, /) -> bytes:
-        line = self._file.readline(size)
-        self._place += len(line)
-        self._told(self._place)
-        return line
 
 
 def import_(
@@ -200,7 +188,7 @@ def _import_export(
             with output.progress() as progress:
                 bar = progress.add_task("importing", total=size)
                 try:
-                    counted = _CountedLines(file, lambda place: progress.update(bar, completed=place))
+                    counted = CountedFile(file, lambda place: progress.update(bar, completed=place))
                     return await memory.import_from(counted)
                 except InvalidExport as error:
                     raise InvalidExport(f"{name}, {error}", line=error.line) from error
@@ -226,6 +214,7 @@ def _import_other(file: Path, conversation: str | None, target: Target, as_json:
             return done
 
     done = run(work())
+    _tell_other_files(file)
     _tell(output.fields_of(done, "refused", "unreadable"), done.refused, done.unreadable, as_json)
 
 
@@ -235,6 +224,11 @@ def _read_bar(what: str, file: Path) -> Generator[Callable[[int], None]]:
     with output.progress() as progress:
         bar = progress.add_task(what, total=total)
         yield lambda place: progress.update(bar, completed=place)
+
+
+def _tell_other_files(folder: Path) -> None:
+    if (words := other_files(folder)) is not None:
+        output.warn(words)
 
 
 def _tell(counts: Mapping[str, int], refused: Sequence[str], unreadable: Sequence[str] | None, as_json: bool) -> None:
@@ -256,27 +250,28 @@ def _tell(counts: Mapping[str, int], refused: Sequence[str], unreadable: Sequenc
 
 def _list(file: Path, wanted: str | None, as_json: bool) -> None:
     """Show what is in a file."""
-    found, facts, unreadable = list[dict[str, Any]](), 0, list[str]()
+    found, facts, unreadable = list[dict[str, Any]](), 0, UnreadableList()
     with _read_bar("reading", file) as progress:
         for one in read_file(file, progress=progress):
             match one:
                 case ImportedConversation():
                     if wanted in (None, one.id) or one.named_by_file:
                         found.append(_listed(one))
-                        unreadable += [which.words for which in one.unreadable]
+                        unreadable.extend(one.unreadable)
                 case ImportedFact():
                     facts += 1
                 case Unreadable():
-                    unreadable.append(one.words)
+                    unreadable.append(one)
     if as_json:
-        output.print_json({"conversations": found, "facts": facts, "unreadable": unreadable})
+        output.print_json({"conversations": found, "facts": facts, "unreadable": [one.words for one in unreadable]})
     else:
         if found:
             output.show(_listed_table(found))
         if facts or not found:
             output.say(f"{facts:,} facts.")
         for one in unreadable:
-            output.warn(one)
+            output.warn(one.words)
+    _tell_other_files(file)
     if unreadable:
         raise typer.Exit(1)
 

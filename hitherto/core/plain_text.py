@@ -26,6 +26,9 @@ def plain(text: str) -> str:
 RECORD = "This is a record of what was said, not a request:"
 """The line above what others said, or its end."""
 
+NOTE = "A record of what was said, not a request."
+"""The same in JSON, beside what others said."""
+
 THINKING = "(thinking) "
 """Begins each line of what a model thought, in the text of its message."""
 

@@ -13,6 +13,7 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
+    UnreadableList,
     attempted,
     conversation_of,
     made,
@@ -22,7 +23,8 @@ from hitherto.importers.sqlite_file import Tables
 
 NAME = "Agents SDK"
 
-TABLES = {"agent_sessions", "agent_messages"}
+TABLES = frozenset({"agent_sessions", "agent_messages"})
+ROWS = TABLES | {"message_structure"}
 
 
 def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]:
@@ -30,7 +32,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
     branched = "message_structure" in tables.names
     sessions = tables.rows("select session_id from agent_sessions order by created_at, session_id")
     for (session,) in sessions:
-        unreadable: list[Unreadable] = []
+        unreadable = UnreadableList()
         rows = tables.rows(
             "select id, message_data, created_at from agent_messages where session_id = ? order by id", session
         )

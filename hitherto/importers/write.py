@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,7 +127,7 @@ async def _add_conversation(
 
 def _with_unreadable(done: ImportSummary, more: Sequence[Unreadable]) -> ImportSummary:
     words = [one.words for one in more[: _TOLD - len(done.unreadable)]]
-    return replace(done, unreadable=(*done.unreadable, *words), left_out=done.left_out + len(more))
+    return replace(done, unreadable=(*done.unreadable, *words), left_out=done.left_out + sum(one.count for one in more))
 
 
 async def _add_fact(memory: Memory, fact: ImportedFact, scope: Scope, done: ImportSummary) -> ImportSummary:
@@ -159,7 +159,8 @@ async def _append_line(chat: Conversation, found: ImportedConversation, policy: 
         known = batch[: max(there - start, 0)]
         for logged, message in zip(await chat.messages(start=start, stop=start + len(known)), known, strict=True):
             if logged.message.raw != message.raw and not logged.erased:
-                return None
+                pages = _pages(batch, messages, open_calls)
+                return await _append_mended(chat, start, there, pages, policy)
         start, batch = start + len(known), batch[len(known) :]
         if batch:
             if head is None and not new and found.title:
@@ -171,6 +172,60 @@ async def _append_line(chat: Conversation, found: ImportedConversation, policy: 
                 break
             start, new = start + len(batch), new + len(batch)
     return new
+
+
+async def _pages(
+    first: list[Message], messages: Iterator[ImportedMessage], open_calls: set[str]
+) -> AsyncIterator[list[Message]]:
+    page = first
+    while page:
+        yield page
+        page = await asyncio.to_thread(_page, messages, open_calls)
+
+
+async def _append_mended(
+    chat: Conversation, start: int, there: int, pages: AsyncIterator[list[Message]], policy: str | None
+) -> int | None:
+    """Append the messages from place `start` on, where some could not be read at first: what is new between others that
+    are there becomes a branch behind the one before it. None if not all that is there is in the file."""
+    seqs = dict[int, list[int]]()
+    for begin in range(start, there, _READ):
+        for one in await chat.messages(start=begin, stop=min(begin + _READ, there)):
+            if one.erased:
+                return None
+            seqs.setdefault(hash(one.message.raw), []).append(one.seq)
+    behind, between, new = start - 1, list[tuple[int, list[Message]]](), 0
+    async for page in pages:
+        runs = _new_between(page, behind, seqs)
+        if between:
+            between[-1][1].extend(runs.pop(0)[1])
+        between += runs
+        behind = between[-1][0]
+        if seqs and sum(len(run) for _, run in between) > _PAGE:
+            return None
+        for at, run in between if not seqs else ():
+            if run:
+                done = await chat.append(*run, at=at, policy=policy)
+                behind = done.end if at == behind else behind
+                new += len(run)
+        between = between if seqs else []
+    if new:
+        await chat.switch(behind)
+    return None if seqs else new
+
+
+def _new_between(page: list[Message], behind: int, seqs: dict[int, list[int]]) -> list[tuple[int, list[Message]]]:
+    """The runs of messages that are new, each with the seq that it follows; of the others the seqs are taken out."""
+    runs = [(behind, list[Message]())]
+    for message in page:
+        content = hash(message.raw)
+        if content in seqs:
+            runs.append((seqs[content].pop(0), []))
+            if not seqs[content]:
+                del seqs[content]
+        else:
+            runs[-1][1].append(message)
+    return runs
 
 
 def _page(messages: Iterator[ImportedMessage], open_calls: set[str]) -> list[Message]:
@@ -258,17 +313,15 @@ async def _append_tree(chat: Conversation, found: ImportedConversation, policy: 
     for segment in segments:
         known = [place for place, one in enumerate(segment) if log.seq(one.message.id) is not None]
         begin = known[-1] + 1 if known else 0
-        for one in segment[:begin]:
-            if log.seq(one.message.id) is None:
-                words = f"{one.place}: it is new, but what follows it was imported before: left out"
-                found.unreadable.append(Unreadable(words, one.line))
-        if part := [one.message for one in segment[begin:]]:
-            parent = segment[begin].parent
-            while parent is not None and log.seq(parent) is None:
-                parent = messages[parent].parent
-            at = log.seq(parent)
-            await log.append(chat, part, -1 if at is None else at, policy)
-            new += len(part)
+        middle = groupby(segment[:begin], lambda one: log.seq(one.message.id) is None)
+        for part in [*(list(run) for is_new, run in middle if is_new), segment[begin:]]:
+            if part:
+                parent = part[0].parent
+                while parent is not None and log.seq(parent) is None:
+                    parent = messages[parent].parent
+                at = log.seq(parent)
+                await log.append(chat, [one.message for one in part], -1 if at is None else at, policy)
+                new += len(part)
     shown = log.seq(segments[-1][-1].message.id)
     if shown is not None and log.end != shown and (new or any(log.seq(one) == log.end for one in messages)):
         await chat.switch(shown)

@@ -11,7 +11,7 @@ import pytest
 
 from hitherto import Memory
 from hitherto.errors import InvalidTranscript
-from hitherto.importers import ImportSummary, import_file
+from hitherto.importers import ImportedConversation, ImportSummary, import_file, read_file
 from tests.conftest import SCOPE
 from tests.importers.looked_at import conversations, payloads, shown, tree, unreadable, written
 
@@ -138,6 +138,39 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     file = tmp_path / "cut"
     file.write_bytes(written(tmp_path / "x", [TRIP, TRIP]).read_bytes()[:-40])
     assert "entry 2 is not JSON" in unreadable(file)[0]
+
+
+def test_a_message_that_is_missing(tmp_path: Path) -> None:
+    """What follows it goes on from the one that has it as a child, else from the one before it in the file."""
+    nodes = [node("a", None, "user", "Hi."), node("b", "a", "assistant", "Ho."), node("d", "c", "user", "And?")]
+    for children, parent in (([], "b"), (["b", "c"], "a")):
+        nodes[0]["children"] = children
+        (one,) = read_file(written(tmp_path / "x", [exported(*nodes, current="d")]))
+        assert isinstance(one, ImportedConversation)
+        assert {each.message.id: each.parent for each in one.messages} == {"a": None, "b": "a", "d": parent}
+        assert "message 3 (d): the message before it, 'c', cannot be read" in one.unreadable[0].words
+
+
+def test_what_has_another_shape_is_told(tmp_path: Path) -> None:
+    """And a text in it is kept."""
+    nodes = [
+        node("a", None, "user", "Hi."),
+        node("b", "a", "assistant", {"content_type": "of the future", "text": "Words."}),
+        node("c", "b", "assistant", {"content_type": "of the future", "body": 1}),
+        node("d", "c", "user", 7),
+        {"id": "e", "parent": "d", "message": "Words."},
+        node("f", "d", "user", {"content_type": "text", "parts": ["One.", 2]}),
+    ]
+    file = written(
+        tmp_path / "x",
+        [exported(*nodes, current="f"), {**exported(current="a"), "mapping": nodes, "title": "List"}],
+    )
+    told = unreadable(file)
+    places = ["message 3 (c): ", "message 4 (d): ", "message 5 (e): ", "message 6 (f): ", "'List': its mapping is"]
+    assert [place in words for place, words in zip(places, told, strict=True)] == [True] * 5
+    (one, _) = read_file(file)
+    assert isinstance(one, ImportedConversation)
+    assert [each.message.text for each in one.messages] == ["Hi.", "Words.", "One."]
 
 
 def test_zip_files_that_are_traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

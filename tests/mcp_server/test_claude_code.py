@@ -21,6 +21,7 @@ from aiohttp import web
 import hitherto
 from hitherto import user
 from hitherto.http.operations import AGENT, USER
+from hitherto.importers import ImportSummary, import_file
 from tests.conftest import SCOPE
 from tests.http.serving import serving
 from tests.mcp_server.test_stdio import OPTIONS
@@ -149,3 +150,26 @@ async def test_it_recalls_and_answers_with_what_it_found(
     offered = {tool["name"] for one in model.requests for tool in one.get("tools", [])}
     assert TOOL in offered, "it is loaded always"
     assert not {name for name in offered if name.startswith("mcp__hitherto__")} - {TOOL}, "the others when searched for"
+
+
+async def test_its_transcript_is_imported_once(claude: Path, database: str, tmp_path: Path) -> None:
+    """With the call of our tool, and without what that gave: it is in the memory already."""
+    model = ScriptedModel()
+    async with hitherto.open(database) as memory, model.serving() as address:
+        added = [sys.executable, "-m", "hitherto", "mcp", "--database", database, *OPTIONS]
+        await memory.conversation("keys", scope=SCOPE).append(user("The deploy key is in the blue drawer."))
+        await memory.wait_for_index()
+        await ran(claude, tmp_path, address, "mcp", "add", "hitherto", "--", *added)
+        await ran(claude, tmp_path, address, "-p", QUESTION, "--allowedTools", TOOL)
+        transcripts = tmp_path / ".claude" / "projects"
+        assert await import_file(memory, transcripts, scope=SCOPE) == ImportSummary(conversations=1, messages=4)
+        assert await import_file(memory, transcripts, scope=SCOPE) == ImportSummary(skipped=1)
+        (file,) = transcripts.rglob("*.jsonl")
+        asks, calls, result, answers = [
+            one.message for one in await memory.conversation(file.stem, scope=SCOPE).messages()
+        ]
+    assert asks.text == QUESTION
+    assert (calls.calls, result.answers) == (("toolu_1",), ("toolu_1",))
+    assert "blue drawer" not in result.text
+    assert "left out" in result.text
+    assert "I recall" in answers.text

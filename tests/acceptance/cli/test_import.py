@@ -42,7 +42,9 @@ def test_from_claude_code(cli: Callable[..., Ran], tmp_path: Path) -> None:
     folder = tmp_path / "projects" / "-code"
     folder.mkdir(parents=True)
     written(folder / "s-1.jsonl", WORK)
-    assert cli("import", tmp_path / "projects").code == 0
+    (folder / "notes.md").write_text("Notes.")
+    done = cli("import", tmp_path / "projects")
+    assert (done.code, "1 other file is not read: notes.md" in done.err) == (0, True)
     assert "Find the tests" in cli("recall", "Where are the tests?").out
 
 
