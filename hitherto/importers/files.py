@@ -119,7 +119,8 @@ def _is_object(begin: bytes) -> bool:
     if not first.startswith(b"{"):
         return False
     try:
-        return not rest.strip() and bool(json.loads(first).keys() & {"mapping", "chat_messages", "results", "messages"})
+        keys = json.loads(first).keys() & {"mapping", "chat_messages", "results", "messages"}
+        return bool(keys) and not rest.strip()
     except (ValueError, RecursionError, AttributeError):
         return first.rstrip() == b"{" or first.rstrip()[-1:] in b",[" or not rest
 
@@ -163,7 +164,7 @@ def _list(file: BinaryIO, path: Path) -> Iterator[Found]:
         elif isinstance(value.get("conversation"), dict):
             yield from _locomo(file, path)
             return
-        elif value.keys() & {"mapping", "chat_messages", "memory"} and "role" not in value:
+        elif value.keys() & {"mapping", "chat_messages", "memory"} and not {"role", "content"} <= value.keys():
             yield from (_entry(one, path) for one in rest)
         else:
             yield conversation_of_list(rest, path)

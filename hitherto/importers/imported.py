@@ -20,10 +20,12 @@ LARGEST = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What cannot be read of a file: where it stands and why, in words, and its line if it has one of its own."""
+    """What cannot be read of a file, or not be kept: where it stands and why, in words, its line if it has one of its
+    own, and how many messages it is."""
 
     words: str
     line: int | None = None
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class ImportedConversation:
 
     With `tree`, all `messages` have ids and follow their `parent`, which comes before them; `current` is the id of one
     on the branch that is shown. Else each follows the one before, and they are read while one goes through them, once.
-    What could not be read is in `unreadable` then. `named_by_file`: its id is the file's name, as it has none.
+    What could not be read is in `unreadable` then. `named_by_file`: its id is the file's name, as it has none. `notes`
+    say of what was imported how it is there otherwise than in the file.
     """
 
     format: str
@@ -54,15 +57,20 @@ class ImportedConversation:
     tree: bool = True
     named_by_file: bool = False
     unreadable: list[Unreadable] = field(default_factory=list[Unreadable])
+    notes: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFact:
-    """A fact of a file."""
+    """A fact of a file, with its id, its user and its dates there, where it has any."""
 
     content: str
     category: str | None
     place: str
+    id: str | None = None
+    user: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 Found = ImportedConversation | ImportedFact | Unreadable

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Call, Conversation, Memory, Message, assistant, tool_result, user
-from hitherto.importers import ImportedConversation, Unreadable, import_conversation, write
+from hitherto.importers import ImportedConversation, Unreadable, import_conversation
 from hitherto.importers.imported import Node, conversation_of, shown_messages
+from hitherto.importers.writers import log
 from tests.conftest import SCOPE
 from tests.importers.looked_at import tree
 from tests.lengths import examples
@@ -92,7 +93,7 @@ async def check(chat: Conversation, drawn: Drawn, current: int) -> None:
 @settings(max_examples=examples(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=drawn_trees(), data=st.data())
 async def test_any_tree(memory: Memory, monkeypatch: pytest.MonkeyPatch, drawn: Drawn, data: st.DataObject) -> None:
-    monkeypatch.setattr(write, "_PAGE", 2)
+    monkeypatch.setattr(log, "PAGE", 2)
     current = data.draw(st.integers(0, len(drawn) - 1))
     whole, cut, grown = (memory.conversation(uuid4().hex, scope=SCOPE) for _ in range(3))
     assert await import_conversation(whole, conversation(drawn, current)) == len(drawn)
@@ -108,7 +109,7 @@ async def test_any_tree(memory: Memory, monkeypatch: pytest.MonkeyPatch, drawn: 
     some = data.draw(st.integers(1, len(drawn)))
     await import_conversation(grown, conversation(drawn[:some], data.draw(st.integers(0, some - 1))))
     await import_conversation(grown, conversation(drawn, current))
-    await check(grown, drawn, current)
+    assert await tree(grown) == {one.message.id: one.parent for one in conversation(drawn, current).messages}
 
 
 nodes = st.lists(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ from tests.acceptance.cli.commands import Cli, Ran, bare
 from tests.importers.looked_at import written
 from tests.importers.test_chatgpt import TRIP, exported, node
 from tests.importers.test_claude_code import WORK
+from tests.importers.test_mem0 import MEM0
 
 BOAT = exported(
     node("q", None, "user", "We named our boat Ansa."), current="q", conversation_id="conv-2", title="The boat"
@@ -32,7 +32,7 @@ def test_from_chatgpt(cli: Callable[..., Ran], tmp_path: Path) -> None:
     assert cli("import", tmp_path).out == "Imported: 2 conversations, 5 messages, 0 facts, 0 skipped, 0 left out.\n"
     again = cli("import", file, "--json").json
     counts = {"conversations": 0, "messages": 0, "facts": 0, "skipped": 2, "left_out": 0}
-    assert again == {"imported": counts, "refused": [], "unreadable": []}
+    assert again == {"imported": counts, "refused": [], "unreadable": [], "notes": []}
     listed = cli("conversations", "--json").json["conversations"]
     assert {one["conversation"]: one["title"] for one in listed} == {"conv-1": "Lisbon", "conv-2": "The boat"}
     assert "boat Ansa" in cli("recall", "What is our boat called?").out
@@ -70,30 +70,14 @@ def test_one_conversation_of_it(cli: Callable[..., Ran], tmp_path: Path) -> None
     assert "--list shows which it has" in cli("import", file, "--conversation", "none").failed(2)
 
 
-def test_facts_of_mem0(cli: Callable[..., Ran], tmp_path: Path) -> None:
-    """The shape that its `get_all` is documented to return."""
-    memories = [
-        {
-            "id": "1",
-            "memory": "Sails a boat.",
-            "hash": "x",
-            "metadata": None,
-            "created_at": "2024-07-20T01:30:36-07:00",
-        },
-        {"id": "2", "memory": "Likes tea.", "categories": ["preference"], "user_id": "ada"},
-        {"id": "3", "event": "ADD"},
-    ]
-    for value in ({"results": memories[:2]}, memories[:2]):
-        file = written(tmp_path / "all.json", value)
-        told = cli("import", file, "--json").json["imported"]
-        assert told["facts"] + told["skipped"] == 2
-    facts = cli("facts", "list", "--json").json["facts"]
-    assert [(one["content"], one["category"]) for one in facts] == [
-        ("Sails a boat.", "other"),
-        ("Likes tea.", "preference"),
-    ]
-    file.write_text(json.dumps({"results": memories}))
-    assert "memory 3: it has no text" in " ".join(cli("import", file).err.split())
+def test_facts_of_mem0(cli: Callable[..., Ran]) -> None:
+    """Without --user, those of each user go to that user; with it, those of others are left out, and told."""
+    assert "the user 'ada', to whom these facts went: 3;" in " ".join(cli("import", MEM0).err.split())
+    for user, facts in (("ada", 3), ("bob", 1), ("me", 0)):
+        assert len(cli("facts", "list", "--user", user, "--json").json["facts"]) == facts
+    named = cli("import", MEM0, "--user", "bob", "--agent", "other")
+    assert (named.code, "1 fact, 0 skipped, 3 left out" in named.out) == (1, True)
+    assert "a fact of the user 'ada', and not of 'bob'" in " ".join(named.err.split())
 
 
 def test_lists_of_messages_in_any_format(cli: Callable[..., Ran], tmp_path: Path) -> None:
