@@ -138,8 +138,8 @@ async def import_conversation(
     A message is there if one with its id, or in a list at its place, says the same, or was erased. One of a known id
     that says something else is appended beside that, with `~2` behind its id. A new conversation gets the title, and
     shows the branch that the file shows. In any other, what is shown stays, unless messages are added right behind it,
-    or beside its last one, which says something else; and a new title replaces that of an earlier import. What cannot
-    be appended is told in `conversation.unreadable`, and what is there otherwise than in the file in
+    or the last of it says more by now; and a new title replaces that of an earlier import. What cannot be appended is
+    told in `conversation.unreadable`, and what is there otherwise than in the file in
     `conversation.notes`. A result whose call is not there is kept as a text of the assistant's, and a message without a
     time has that of the one before it."""
     policy = None if digest else "none"

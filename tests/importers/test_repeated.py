@@ -215,6 +215,16 @@ async def test_what_was_erased_does_not_come_as_another_text(chat: Conversation)
     assert again.notes == ["'c': 2 messages of the file erased here, and not imported again"]
 
 
+async def test_another_text_is_not_shown_in_place_of_the_last(chat: Conversation) -> None:
+    """Two files can begin alike, and number their messages alike."""
+    file = File()
+    file.grow(-1, 0)
+    await import_conversation(chat, file.conversation())
+    file.messages[1] = (0, "Something else.")
+    assert await import_conversation(chat, file.conversation()) == 1
+    assert await texts(chat) == ["text 0.", "text 1."]
+
+
 @pytest.mark.parametrize("ids", [True, False])
 async def test_another_conversation_of_that_name(chat: Conversation, ids: bool) -> None:
     """Ids and a first system message are nothing that conversations have in common; a question is."""

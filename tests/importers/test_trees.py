@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
 
@@ -67,7 +68,7 @@ class Cut:
         verb = getattr(self._chat, name)
 
         async def call(*arguments: Any, **named: Any) -> Any:
-            if name in ("append", "switch", "configure"):
+            if name in ("append", "switch", "rewind", "configure"):
                 if not self._left:
                     raise CutOff
                 self._left -= 1
@@ -110,6 +111,27 @@ async def test_any_tree(memory: Memory, monkeypatch: pytest.MonkeyPatch, drawn: 
     await import_conversation(grown, conversation(drawn[:some], data.draw(st.integers(0, some - 1))))
     await import_conversation(grown, conversation(drawn, current))
     assert await tree(grown) == {one.message.id: one.parent for one in conversation(drawn, current).messages}
+
+
+@settings(max_examples=examples(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=drawn_trees(), data=st.data())
+async def test_an_import_of_more_that_was_cut_off(memory: Memory, drawn: Drawn, data: st.DataObject) -> None:
+    """It shows at the end what it would have shown if it had not been cut off."""
+    some, at = data.draw(st.integers(1, len(drawn))), data.draw(st.integers(0, 20))
+    current = data.draw(st.integers(0, len(drawn) - 1))
+    shown: list[list[str | None]] = []
+    for cut in (False, True):
+        chat = memory.conversation(uuid4().hex, scope=SCOPE)
+        await import_conversation(chat, conversation(drawn[:some], some - 1))
+        await chat.switch(at % some)
+        for calls in range(12 if cut else 0):
+            with suppress(CutOff):
+                await import_conversation(cast("Conversation", Cut(chat, calls)), conversation(drawn, current))
+        await import_conversation(chat, conversation(drawn, current))
+        shown.append([one.message.id for one in await chat.messages() if one.retracted_rev is None])
+        assert (info := await chat.info()) is not None
+        assert "unfinished" not in info.metadata.get("import", {})
+    assert shown[0] == shown[1]
 
 
 nodes = st.lists(

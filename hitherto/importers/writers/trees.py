@@ -42,9 +42,8 @@ async def import_tree(chat: Conversation, conversation: ImportedConversation, po
     cut_off = notes.unfinished and (log.end in tree.seqs.values() or not log.next)
     shown = notes.shows if cut_off and notes.shows is not None else log.end
     runs, new = tree.runs(conversation.unreadable), tree.new_on_the_shown_branch()
-    behind = tree.behind(new[0]) if new else ()
-    moves = not log.next or (cut_off and notes.shows is None) or shown in behind
-    straight = moves and len(runs) == 1 and behind[:1] == (log.end,)
+    moves = not log.next or (cut_off and notes.shows is None) or await _goes_on(chat, tree, new, shown)
+    straight = moves and len(runs) == 1 and tree.behind(runs[0][0]) == log.end
     await notes.begin(conversation.title, marked=bool(runs) and not straight, shows=None if moves else shown)
     count = await _append(log, tree, runs, conversation)
     last = tree.seqs.get(tree.shown[-1])
@@ -64,11 +63,19 @@ async def import_tree(chat: Conversation, conversation: ImportedConversation, po
     return count
 
 
+async def _goes_on(chat: Conversation, tree: _Tree, new: list[str], shown: int | None) -> bool:
+    """Whether new messages go on from the last one that is shown: they come behind it, or say the same and more."""
+    if not new or tree.behind(new[0]) == shown:
+        return bool(new)
+    older = await chat.get(shown) if shown in tree.others.get(new[0], ()) and shown is not None else None
+    return older is not None and tree.messages[new[0]].message.text.startswith(older.message.text)
+
+
 async def _append(log: ImportLog, tree: _Tree, runs: list[list[str]], conversation: ImportedConversation) -> int:
     """Append the runs; returns how many messages they were. What cannot be appended is told."""
     count = 0
     for number, run in enumerate(runs):
-        at, rest, done = tree.behind(run[0])[0], [tree.messages[one] for one in run], 0
+        at, rest, done = tree.behind(run[0]), [tree.messages[one] for one in run], 0
         if not log.takes(at):
             leave_out(conversation, rest[0], len(rest), CLEARED)
             continue
@@ -144,13 +151,12 @@ class _Tree:
                 tree.messages[own] = replace(one, message=one.message.with_id(free))
         return tree
 
-    def behind(self, id: str) -> tuple[int, ...]:
-        """Behind which messages one comes: the nearest before it that is in the log, -1 without one; and those that
-        have its id and say something else, which it comes beside."""
+    def behind(self, id: str) -> int:
+        """Behind which message one comes: the nearest before it that is in the log; -1 without one."""
         before = self.messages[id].parent
         while before is not None and before not in self.seqs:
             before = self.messages[before].parent
-        return -1 if before is None else self.seqs[before], *self.others.get(id, ())
+        return -1 if before is None else self.seqs[before]
 
     def new_on_the_shown_branch(self) -> list[str]:
         """The messages with which the branch that the file shows goes on from what is in the log."""
