@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,6 +97,22 @@ def test_lists_of_messages_in_any_format(cli: Callable[..., Ran], tmp_path: Path
     entries = cli("log", "c", "--json").json["messages"]
     assert entries[0]["payload"]["role"] == "assistant", "a result without its call is a text"
     assert "late" in entries[0]["payload"]["content"]
+
+
+def test_two_files_with_a_session_of_one_name(cli: Callable[..., Ran], tmp_path: Path) -> None:
+    """What to do is said, and what to do about a branch that is not shown."""
+    for name, said in (("a", "Where is my bike?"), ("b", "What is for dinner?")):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as db:
+            db.execute("create table agent_sessions (session_id, created_at)")
+            db.execute("create table agent_messages (id integer primary key, session_id, message_data, created_at)")
+            db.execute("insert into agent_sessions values ('default', '2026-05-08')")
+            item = json.dumps({"role": "user", "content": said})
+            db.execute("insert into agent_messages values (1, 'default', ?, '2026-05-08')", [item])
+            db.commit()
+    assert cli("import", tmp_path / "a.db").code == 0
+    refused = cli("import", tmp_path / "b.db")
+    assert (refused.code, "import it for another user, agent or tenant" in " ".join(refused.err.split())) == (1, True)
+    assert cli("import", tmp_path / "b.db", "--agent", "b").code == 0
 
 
 def test_from_standard_input(cli: Callable[..., Ran], database: str, tmp_path: Path) -> None:
