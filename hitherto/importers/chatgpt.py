@@ -9,19 +9,19 @@ from typing import Any, cast
 
 from hitherto.core.log.message import Message
 from hitherto.importers.imported import (
-    THOUGHT,
+    REASONING,
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
-    called,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
+    reasoning_item,
     text_of,
-    thought,
     time_of,
+    tool_call,
+    try_message,
 )
 
 NAME = "ChatGPT's export"
@@ -52,7 +52,7 @@ def _node(id: str, node: Mapping[str, Any], place: str, begun: object, unreadabl
     message = mapping_of(node.get("message"))
     parent = text_of(node.get("parent")) or None
     made_of = partial(_message, id, message, begun)
-    return Node(id, parent, place, attempted(made_of, place, unreadable) if message else None)
+    return Node(id, parent, place, try_message(made_of, place, unreadable) if message else None)
 
 
 def _message(id: str, message: Mapping[str, Any], begun: object) -> Message | None:
@@ -65,17 +65,17 @@ def _message(id: str, message: Mapping[str, Any], begun: object) -> Message | No
     names = {text_of(one.get("id")): text_of(one.get("name")) for one in objects_of(metadata.get("attachments"))}
     if kind == "thoughts":
         words = "\n\n".join(_thoughts(content))
-        return made(thought(words), at, wire=THOUGHT, id=id) if words else None
+        return message_of(reasoning_item(words), at, wire=REASONING, id=id) if words else None
     words = "\n".join(one for one in _texts(content, names) if one)
     words += "".join(f"\n[attachment: {name}]" for name in names.values() if name and f": {name}]" not in words)
     words, recipient = words.strip("\n"), message.get("recipient")
     if not words.strip():
         return None
     if role == "assistant" and isinstance(recipient, str) and recipient not in ("all", ""):
-        return made(called(recipient, _arguments(words), id), at, id=id)
+        return message_of(tool_call(recipient, _arguments(words), id), at, id=id)
     if role == "tool":
-        return made({"role": "tool", "tool_call_id": id, "content": words}, at, id=id)
-    return made({"role": role, "content": words}, at, id=id)
+        return message_of({"role": "tool", "tool_call_id": id, "content": words}, at, id=id)
+    return message_of({"role": role, "content": words}, at, id=id)
 
 
 def _answering(
@@ -102,7 +102,7 @@ def _answering(
         return node
     message = node.message
     item = {**message.payload, "tool_call_id": call}
-    answer = attempted(lambda: made(item, message.said_at, id=node.id), node.place, unreadable)
+    answer = try_message(lambda: message_of(item, message.said_at, id=node.id), node.place, unreadable)
     return Node(node.id, node.parent, node.place, answer)
 
 

@@ -11,13 +11,13 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
 
 NAME = "Claude's export"
@@ -44,8 +44,8 @@ def conversation(value: Mapping[str, Any]) -> ImportedConversation | Unreadable:
         for part, item in enumerate(parts or [None]):
             own = _part_id(uuid, part)
             wire = CHAT if item is None or isinstance(item["content"], str) else ANTHROPIC
-            made_of = partial(made, item or {}, at, wire=wire, id=own)
-            kept = None if item is None else attempted(made_of, place, unreadable)
+            made_of = partial(message_of, item or {}, at, wire=wire, id=own)
+            kept = None if item is None else try_message(made_of, place, unreadable)
             nodes.append(Node(own, parent, place, kept))
             parent = own
         before = parent

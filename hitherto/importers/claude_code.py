@@ -14,13 +14,13 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
 
 NAME = "Claude Code"
@@ -103,8 +103,8 @@ def _add(branch: _Branch, line: Mapping[str, Any], uuid: str, parent: str | None
     if kind in ("user", "assistant") and message and not any(line.get(mark) is True for mark in _NOT_SAID):
         wire = CHAT if isinstance(content, str) else ANTHROPIC
         item = {"role": message.get("role"), "content": content}
-        made_of = partial(made, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
-        kept = attempted(made_of, place, branch.unreadable, number)
+        made_of = partial(message_of, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
+        kept = try_message(made_of, place, branch.unreadable, number)
     branch.nodes.append(Node(uuid, parent, place, kept, number))
     branch.last = uuid
 

@@ -179,7 +179,7 @@ def shown_messages(found: ImportedConversation) -> list[ImportedMessage]:
     return way[::-1]
 
 
-def made(
+def message_of(
     item: Mapping[str, Any], at: datetime | None = None, *, wire: str | None = CHAT, id: str | None = None
 ) -> Message:
     """The message of an item, with this id and date. Raises InvalidMessage."""
@@ -188,7 +188,7 @@ def made(
     return message if at is None else message.dated(at)
 
 
-def attempted(
+def try_message(
     make: Callable[[], Message | None], place: str, unreadable: list[Unreadable], line: int | None = None
 ) -> Message | None:
     """What `make` makes; None for what it cannot, which is told in `unreadable`."""
@@ -199,7 +199,7 @@ def attempted(
         return None
 
 
-def called(name: str, arguments: object, id: str, words: str | None = None) -> dict[str, Any]:
+def tool_call(name: str, arguments: object, id: str, words: str | None = None) -> dict[str, Any]:
     """An assistant's item in chat shape that calls a tool. Arguments that are no object are its `input`."""
     given = cast("object", arguments) if isinstance(arguments, dict) else {"input": arguments}
     function = {"name": name, "arguments": json.dumps(given, default=str)}
@@ -207,13 +207,13 @@ def called(name: str, arguments: object, id: str, words: str | None = None) -> d
     return {"role": "assistant", "content": words or None, "tool_calls": [call]}
 
 
-def thought(words: str) -> dict[str, Any]:
+def reasoning_item(words: str) -> dict[str, Any]:
     """What a model thought, as an item of Responses."""
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": words}]}
 
 
-THOUGHT = RESPONSES
-"""The format of `thought`."""
+REASONING = RESPONSES
+"""The format of `reasoning_item`."""
 
 
 def title_of(given: object) -> str | None:

@@ -16,9 +16,9 @@ from hitherto.importers.imported import (
     ImportedConversation,
     ImportedMessage,
     Unreadable,
-    attempted,
     file_id,
     time_of,
+    try_message,
 )
 from hitherto.importers.json_stream import Element
 from hitherto.wire import read
@@ -110,7 +110,7 @@ def _messages(
     other formats give one id to several items, of which the first has it then."""
     seen: dict[str, str] = {}
     for place, line, make in items:
-        message = attempted(make, place, unreadable, line)
+        message = try_message(make, place, unreadable, line)
         if message is None:
             continue
         if message.id is not None and message.id in seen:

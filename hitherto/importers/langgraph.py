@@ -15,13 +15,13 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
 from hitherto.importers.sqlite_file import Tables
 
@@ -68,7 +68,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
             own = text_of(message.get("id")) or f"message-{number}"
             where = f"{place}, message {number}"
             made_of = partial(_message, message, dates.get(own, at), own)
-            nodes.append(Node(own, before, where, attempted(made_of, where, unreadable)))
+            nodes.append(Node(own, before, where, try_message(made_of, where, unreadable)))
             before = own
         yield conversation_of(NAME, thread, nodes, title=None, current=before, unreadable=unreadable)
 
@@ -136,7 +136,7 @@ def _message(fields: Mapping[str, Any], at: str, id: str) -> Message:
     blocks = list(objects_of(content))
     if role == "assistant" and any(text_of(block.get("type")) in _ANTHROPIC_ONLY for block in blocks):
         kept = [{key: one for key, one in block.items() if key != "index"} for block in blocks]
-        return made({"role": role, "content": kept}, time, wire=ANTHROPIC, id=id)
+        return message_of({"role": role, "content": kept}, time, wire=ANTHROPIC, id=id)
     item: dict[str, Any] = {"role": role, "content": content if isinstance(content, str) else _parts(content)}
     if isinstance(name := fields.get("name"), str) and role != "tool":
         item["name"] = name
@@ -147,7 +147,7 @@ def _message(fields: Mapping[str, Any], at: str, id: str) -> Message:
     reasoning = mapping_of(fields.get("additional_kwargs")).get("reasoning_content")
     if role == "assistant" and isinstance(reasoning, str) and reasoning:
         item["reasoning_content"] = reasoning
-    return made(item, time, wire=CHAT, id=id)
+    return message_of(item, time, wire=CHAT, id=id)
 
 
 def _parts(content: object) -> str | list[dict[str, Any]]:

@@ -13,14 +13,14 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
-    called,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    tool_call,
+    try_message,
 )
 from hitherto.importers.sqlite_file import Tables
 
@@ -89,8 +89,8 @@ def _chain(
     make: Callable[[], Message]
     for number, item in enumerate(items):
         own = f"{id}#{number + 1}" if number else id
-        make = partial(made, item, at, id=own)
-        yield Node(own, parent, place, attempted(make, place, unreadable))
+        make = partial(message_of, item, at, id=own)
+        yield Node(own, parent, place, try_message(make, place, unreadable))
         parent = own
     if not items:
         yield Node(id, parent, place)
@@ -146,7 +146,7 @@ def _items(role: object, parts: list[Item]) -> list[Item]:
 
 
 def _calling(calls: list[tuple[Any, object, Any]], words: str) -> Item:
-    items = [called(name, arguments, own, words) for name, arguments, own in calls]
+    items = [tool_call(name, arguments, own, words) for name, arguments, own in calls]
     return {**items[0], "tool_calls": [call for item in items for call in item["tool_calls"]]}
 
 
@@ -189,8 +189,8 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
             items.append((response, {"role": "assistant", "content": answer}))
         for own, item in items:
             place = f"conversation {conversation!a:.80}, {own!a:.80}"
-            make = partial(made, item, time_of(at), id=own)
-            yield Node(own, before, place, attempted(make, place, unreadable))
+            make = partial(message_of, item, time_of(at), id=own)
+            yield Node(own, before, place, try_message(make, place, unreadable))
             before = own
 
 

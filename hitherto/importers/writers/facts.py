@@ -141,7 +141,7 @@ def _record(fact: ImportedFact, scope: Scope, number: int) -> FactRecord:
     content = content_of(fact.content)
     category, other = category_of(storable(plain(fact.category or OTHER)), CATEGORIES)
     category = other.get("category", category)[:LONGEST_CATEGORY]  # one that an application defines keeps its name
-    made = fact.created_at or datetime.now(UTC)
+    learned_at = fact.created_at or datetime.now(UTC)
     metadata: dict[str, Any] = {} if fact.id is None else {_MEM0: fact.id}
     kept = Fact(
         id=number,
@@ -157,12 +157,12 @@ def _record(fact: ImportedFact, scope: Scope, number: int) -> FactRecord:
         repeated=0,
         version=1,
         metadata=metadata,
-        extracted_at=made,
-        updated_at=max(made, fact.updated_at or made),
+        extracted_at=learned_at,
+        updated_at=max(learned_at, fact.updated_at or learned_at),
     )
     learned = FactEvent(
         action=FactAction.EXTRACTED,
-        at=made,
+        at=learned_at,
         by=None,
         version=1,
         category=category,

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from hitherto.core.log.message import Message
-from hitherto.importers.imported import ImportedConversation, ImportedMessage, Unreadable, made, mapping_of
+from hitherto.importers.imported import ImportedConversation, ImportedMessage, Unreadable, mapping_of, message_of
 
 if TYPE_CHECKING:
     from hitherto.core.log.head import Head
@@ -152,7 +152,7 @@ def fitting(message: Message, open_calls: set[str]) -> tuple[Message, set[str], 
     answers = set(message.answers)
     if len(answers) < len(message.answers) or not answers <= open_calls:
         item = {"role": "assistant", "content": f"{_NO_CALL}\n{message.text}"}
-        return made(item, message.said_at, id=message.id), set(), set()
+        return message_of(item, message.said_at, id=message.id), set(), set()
     open_calls -= answers
     calls = set(message.calls) - open_calls
     open_calls |= calls
