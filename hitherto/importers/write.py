@@ -63,17 +63,17 @@ async def import_file(
     `conversation`; what cannot be read of it is in the summary, and the rest is imported.
     """
     done, seen, facts, empty = ImportSummary(), set[str](), list[ImportedFact](), True
-    found = read_file(path, progress=progress)
+    entries = read_file(path, progress=progress)
     try:
-        while (one := await asyncio.to_thread(next, found, None)) is not None:
+        while (one := await asyncio.to_thread(next, entries, None)) is not None:
             empty = False
             if isinstance(one, ImportedFact):
                 facts.append(one)
                 continue
-            done = await _import_found(memory, one, scope, conversation, seen=seen, done=done, digest=digest)
+            done = await _import_entry(memory, one, scope, conversation, seen=seen, done=done, digest=digest)
     finally:
         with suppress(ValueError):  # it is being read still, as this was cancelled
-            found.close()
+            entries.close()
     if facts and conversation is None:
         written = await import_facts(memory, facts, scope=scope, own_users=own_users)
         done = _with_told(done, written.unreadable, written.notes)
@@ -88,9 +88,9 @@ async def import_file(
     return done
 
 
-async def _import_found(
+async def _import_entry(
     memory: Memory,
-    found: ImportedConversation | Unreadable,
+    entry: ImportedConversation | Unreadable,
     scope: Scope,
     wanted: str | None,
     *,
@@ -98,20 +98,20 @@ async def _import_found(
     done: ImportSummary,
     digest: bool,
 ) -> ImportSummary:
-    if isinstance(found, Unreadable):
-        return _with_told(done, [found])
-    name = wanted if wanted is not None and found.named_by_file else found.id
+    if isinstance(entry, Unreadable):
+        return _with_told(done, [entry])
+    name = wanted if wanted is not None and entry.named_by_file else entry.id
     if wanted not in (None, name):
         return done
     seen.add(name)
-    return await _add_conversation(memory.conversation(name, scope=scope), found, done, digest=digest)
+    return await _add_conversation(memory.conversation(name, scope=scope), entry, done, digest=digest)
 
 
 async def _add_conversation(
-    chat: Conversation, found: ImportedConversation, done: ImportSummary, *, digest: bool
+    chat: Conversation, conversation: ImportedConversation, done: ImportSummary, *, digest: bool
 ) -> ImportSummary:
-    new = await import_conversation(chat, found, digest=digest)
-    done = _with_told(done, found.unreadable, found.notes)
+    new = await import_conversation(chat, conversation, digest=digest)
+    done = _with_told(done, conversation.unreadable, conversation.notes)
     if new is None:
         return replace(done, refused=(*done.refused, f"{chat.id!r} in {chat.scope}"))
     if new:

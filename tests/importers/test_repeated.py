@@ -291,6 +291,14 @@ async def test_ids_in_a_list_that_differs(chat: Conversation) -> None:
     assert await import_conversation(chat, numbered("Q1", "A1, complete", "Q2", "A2")) == 3
     assert await tree(chat) == {"m0": None, "m1": "m0", "m2": "m1", "m1~2": "m0", "m2~2": "m1~2", "m3": "m2~2"}
     assert await texts(chat) == ["Q1", "A1", "Q2"]
+    await chat.append(user("Mine.").with_id("m4"), at=0)
+    await chat.erase("m4")
+    await chat.switch(2)
+    for said, added in ((("Q1", "A1", "Q2", "A2", "Q3"), 1), (("Q1", "A1", "Q2", "A2", "Q3", "A3"), 1)):
+        longer = numbered(*said)
+        assert await import_conversation(chat, longer) == added
+        assert longer.notes == ["'c': 1 message of the file erased here, and not imported again"]
+    assert await texts(chat) == ["Q1", "A1", "Q2", "A2", "A3"]
 
 
 @pytest.mark.parametrize("ids", [True, False])
@@ -338,18 +346,22 @@ async def title_of(chat: Conversation) -> str | None:
     return info and info.title
 
 
-async def test_titles(chat: Conversation) -> None:
+@pytest.mark.parametrize("ids", [True, False])
+async def test_titles(chat: Conversation, ids: bool) -> None:
     """A new one is taken as long as nobody gave another one here."""
-    file = File(title="Old")
+    file = File()
     file.grow(-1)
-    for title, shown_title in (("Old", "Old"), ("New", "New"), (None, "New"), ("Newer", "Newer")):
+
+    async def title_after_import(title: str | None) -> str | None:
         file.title = title
-        await import_conversation(chat, file.conversation())
-        assert await title_of(chat) == shown_title
+        conversation = file.conversation() if ids else replace(listed("Hi."), title=title)
+        await import_conversation(chat, conversation)
+        return await title_of(chat)
+
+    for title, expected in (("Old", "Old"), ("New", "New"), (None, "New"), ("Newer", "Newer")):
+        assert await title_after_import(title) == expected
     await chat.configure(title="Mine")
-    file.title = "Newest"
-    await import_conversation(chat, file.conversation())
-    assert await title_of(chat) == "Mine"
+    assert await title_after_import("Newest") == "Mine"
 
 
 async def test_what_the_summary_counts(memory: Memory, tmp_path: Path) -> None:

@@ -134,6 +134,16 @@ async def test_an_import_of_more_that_was_cut_off(memory: Memory, drawn: Drawn, 
     assert shown[0] == shown[1]
 
 
+async def test_what_was_said_since_an_import_was_cut_off_stays_shown(memory: Memory) -> None:
+    chat, drawn = memory.conversation("c", scope=SCOPE), [(-1, "user"), (0, "assistant"), (0, "assistant")]
+    with suppress(CutOff):
+        await import_conversation(cast("Conversation", Cut(chat, 2)), conversation(drawn, 1))
+    assert [one.message.id for one in await chat.messages()] == ["m0", "m2"]
+    await chat.append(user("Mine."))
+    assert await import_conversation(chat, conversation(drawn, 1)) == 1
+    assert (await chat.transcript()).entries[-1].text == "Mine."
+
+
 nodes = st.lists(
     st.builds(
         lambda own, parent, says: Node(own, parent, f"at {own}", user("Hi.").with_id(own) if says else None),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hitherto.core.log.message import Logged, Message, Role
+from hitherto.core.log.message import Logged, Message, Role, id_hash
 from hitherto.errors import ConcurrentWrite, Conflict, InvalidInput
 from hitherto.importers.imported import ImportedConversation, ImportedMessage
 from hitherto.importers.writers.log import (
@@ -51,11 +51,12 @@ async def import_list(chat: Conversation, conversation: ImportedConversation, po
             moves = walk.shown(notes) == at
             await notes.begin(conversation.title, marked=not moves, shows=walk.shown(notes))
         try:
-            count += len(await _append(log, [one.message for one in page], at))
+            appended = len(await _append(log, [one.message for one in page], at))
         except (Conflict, InvalidInput) as error:
             await _leave_out(conversation, page, pages, error)
             break
-        at = log.next - 1
+        count, walk.erased = count + appended, walk.erased + len(page) - appended
+        at = log.next - 1 if appended else at
     if not count and walk.followed:
         await notes.begin(conversation.title)
     if notes.unfinished and not (count and moves):
@@ -118,12 +119,12 @@ class _Walk:
         return list(page[known:])
 
     async def _follow(self, message: Message) -> bool:
-        """One that was erased, of the same role, may have said the same."""
+        """One that was erased is the one with its id; without ids, any of the same role may be."""
         same, erased = list[int](), list[int]()
         for place in self.places:
             for seq in self.following(place):
                 there = await self._read(seq)
-                if there.erased and there.message.role is message.role:
+                if there.erased and _may_be(there, message):
                     erased.append(seq)
                 elif not there.erased and mark_of(there.message) == mark_of(message):
                     same.append(seq)
@@ -138,6 +139,12 @@ class _Walk:
             stop = min(seq + READ, self.log.next)
             self.page = {one.seq: one for one in await self.log.chat.messages(start=seq, stop=stop)}
         return self.page[seq]
+
+
+def _may_be(erased: Logged, message: Message) -> bool:
+    if erased.id_hash is not None and message.id is not None:
+        return erased.id_hash == id_hash(message.id)
+    return erased.message.role is message.role
 
 
 def _unfit(log: ImportLog, walk: _Walk, at: int, head: Head | None) -> str | None:
