@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
 import pytest
@@ -18,6 +20,7 @@ from hitherto.importers.imported import ImportedMessage, Node, conversation_of, 
 from hitherto.importers.writers import log
 from tests.conftest import SCOPE
 from tests.importers.looked_at import tree, written
+from tests.importers.test_trees import Cut, CutOff
 from tests.lengths import examples
 
 
@@ -268,6 +271,21 @@ async def test_a_list_that_was_taken_back_and_has_grown(chat: Conversation) -> N
     assert (await texts(chat))[-1] == "Q4"
 
 
+async def test_a_list_that_has_grown_and_was_cut_off(chat: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shows at the end what was shown before."""
+    monkeypatch.setattr(log, "PAGE", 1)
+    await import_conversation(chat, listed("Q1", "A1", "Q2"))
+    await chat.rewind(to=1)
+    await chat.append(user("Mine."))
+    for calls in range(8):
+        with suppress(CutOff):
+            await import_conversation(
+                cast("Conversation", Cut(chat, calls)), listed("Q1", "A1", "Q2", "A2", "Q3", "A3")
+            )
+    assert await texts(chat) == ["Q1", "A1", "Mine."]
+    assert len(await chat.messages()) == 7
+
+
 async def test_a_list_that_differs_where_messages_were_erased(chat: Conversation) -> None:
     """Of what was erased in a list nobody knows what it was: what might have it is left out, and told."""
     await import_conversation(chat, listed("Q1", "A1", "Q2"))
@@ -299,6 +317,17 @@ async def test_ids_in_a_list_that_differs(chat: Conversation) -> None:
         assert await import_conversation(chat, longer) == added
         assert longer.notes == ["'c': 1 message of the file erased here, and not imported again"]
     assert await texts(chat) == ["Q1", "A1", "Q2", "A2", "A3"]
+
+
+async def test_another_id_is_not_taken_for_one_that_was_erased(chat: Conversation) -> None:
+    def ending(id: str) -> ImportedConversation:
+        messages = [user("Q1").with_id("m0"), user("Q2").with_id(id)]
+        return ImportedConversation("test", "c", [ImportedMessage(one, "") for one in messages], tree=False)
+
+    await import_conversation(chat, ending("m1"))
+    await chat.erase("m1")
+    other = ending("m2")
+    assert (await import_conversation(chat, other), len(other.unreadable)) == (0, 1)
 
 
 @pytest.mark.parametrize("ids", [True, False])
