@@ -67,7 +67,7 @@ async def _goes_on(chat: Conversation, tree: _Tree, new: list[str], shown: int |
     """Whether new messages go on from the last one that is shown: they come behind it, or say the same and more."""
     if not new or tree.behind(new[0]) == shown:
         return bool(new)
-    older = await chat.get(shown) if shown in tree.others.get(new[0], ()) and shown is not None else None
+    older = await chat.get(shown) if shown is not None and shown in tree.others.get(new[0], ()) else None
     return older is not None and tree.messages[new[0]].message.text.startswith(older.message.text)
 
 
