@@ -31,6 +31,7 @@ from hitherto.importers import (
 )
 from hitherto.importers.files import EXPORT, CountedFile, files_of, other_files
 from hitherto.importers.imported import UnreadableList
+from hitherto.importers.write import TOLD
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -207,6 +208,7 @@ def _import_other(file: Path, conversation: str | None, target: Target, as_json:
                     scope=target.scope,
                     conversation=conversation,
                     digest=digest,
+                    own_users=target.scope.user == default_scope().user,
                     progress=progress,
                 )
             if digest:
@@ -215,7 +217,7 @@ def _import_other(file: Path, conversation: str | None, target: Target, as_json:
 
     done = run(work())
     _tell_other_files(file)
-    _tell(output.fields_of(done, "refused", "unreadable"), done.refused, done.unreadable, as_json)
+    _tell(output.fields_of(done, "refused", "unreadable", "notes"), done.refused, done, as_json)
 
 
 @contextmanager
@@ -231,19 +233,24 @@ def _tell_other_files(folder: Path) -> None:
         output.warn(words)
 
 
-def _tell(counts: Mapping[str, int], refused: Sequence[str], unreadable: Sequence[str] | None, as_json: bool) -> None:
-    """Say what was imported and what was not. Exits with 1 if anything was not."""
+def _tell(counts: Mapping[str, int], refused: Sequence[str], done: ImportSummary | None, as_json: bool) -> None:
+    """Say what was imported and what was not; `done` is what was done with a file of another system. Exits with 1 if
+    anything was not imported."""
+    unreadable, notes = ((), ()) if done is None else (done.unreadable, done.notes)
     if as_json:
-        told = {} if unreadable is None else {"unreadable": unreadable}
+        told = {} if done is None else {"unreadable": unreadable, "notes": notes}
         output.print_json({"imported": counts, "refused": refused, **told})
     else:
         output.say(f"Imported: {output.told(counts)}.".replace(" left_out", " left out"))
+    elsewhere = "" if done is None else "; to have both, import it for another user, agent or tenant"
     for one in refused:
-        output.warn(f"there is another conversation {one}, which was left alone; it was not imported")
-    for one in unreadable or ():
+        output.warn(
+            f"there is another conversation {one}, which was left alone; the file's was not imported{elsewhere}"
+        )
+    for one in (*unreadable, *notes):
         output.warn(one)
-    if (more := counts.get("left_out", 0) - len(unreadable or ())) > 0:
-        output.warn(f"{more:,} more cannot be read")
+    if len(unreadable) == TOLD:
+        output.warn(f"these are the first {TOLD} places; see left_out in the counts for all")
     if refused or unreadable:
         raise typer.Exit(1)
 

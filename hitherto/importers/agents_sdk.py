@@ -14,10 +14,10 @@ from hitherto.importers.imported import (
     Node,
     Unreadable,
     UnreadableList,
-    attempted,
     conversation_of,
-    made,
+    message_of,
     time_of,
+    try_message,
 )
 from hitherto.importers.sqlite_file import Tables
 
@@ -40,7 +40,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
         nodes, before = list[Node](), None
         for row, data, at in rows:
             place = f"{session!a:.80}, row {row}"
-            kept = attempted(partial(_message, str(row), data, at), place, unreadable)
+            kept = try_message(partial(_message, str(row), data, at), place, unreadable)
             nodes.append(Node(str(row), before if parents is None else parents.get(row), place, kept))
             before = str(row)
         yield conversation_of(NAME, session, nodes, title=None, current=before, unreadable=unreadable)
@@ -65,4 +65,4 @@ def _message(id: str, data: Any, at: object) -> Message:
         item = json.loads(data)
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidMessage(f"this is not JSON ({error})") from error
-    return made(item, time_of(at), wire=RESPONSES, id=id)
+    return message_of(item, time_of(at), wire=RESPONSES, id=id)

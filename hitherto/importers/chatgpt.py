@@ -10,22 +10,22 @@ from typing import Any, cast
 from hitherto.core.log.message import Message
 from hitherto.errors import InvalidMessage
 from hitherto.importers.imported import (
-    THOUGHT,
+    REASONING,
     ImportedConversation,
     Node,
     Unreadable,
     UnreadableList,
-    attempted,
-    called,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     missing_parent,
     name_of_type,
     objects_of,
+    reasoning_item,
     text_of,
-    thought,
     time_of,
+    tool_call,
+    try_message,
 )
 
 NAME = "ChatGPT's export"
@@ -65,7 +65,7 @@ def conversation(value: Mapping[str, Any]) -> ImportedConversation | Unreadable:
         if parent is not None and not isinstance(mapping.get(parent), dict) and parent in parents:
             unreadable.append(missing_parent(place, parent, "it follows the nearest one before that"))
             parent = parents[parent]
-        message = attempted(partial(_message, own, fields, begun, place, unreadable), place, unreadable)
+        message = try_message(partial(_message, own, fields, begun, place, unreadable), place, unreadable)
         nodes.append(Node(own, parent, place, message))
     by_id = {node.id: node for node in nodes}
     nodes = [_answering(node, mapping_of(mapping[node.id]), by_id, calls, unreadable) for node in nodes]
@@ -98,7 +98,7 @@ def _message(
         words = "\n\n".join(_thoughts(content))
         if not words and content.get("thoughts"):
             raise InvalidMessage("it has thoughts, but no text in them that can be read")
-        return made(thought(words), at, wire=THOUGHT, id=id) if words else None
+        return message_of(reasoning_item(words), at, wire=REASONING, id=id) if words else None
     words = "\n".join(one for one in _texts(content, names, place, unreadable) if one)
     words += "".join(f"\n[attachment: {name}]" for name in names.values() if name and f": {name}]" not in words)
     words, recipient = words.strip("\n"), message.get("recipient")
@@ -107,10 +107,10 @@ def _message(
             raise InvalidMessage(f"its content is of the type {kind!a:.80}, and has no text that can be read")
         return None
     if role == "assistant" and isinstance(recipient, str) and recipient not in ("all", ""):
-        return made(called(recipient, _arguments(words), id), at, id=id)
+        return message_of(tool_call(recipient, _arguments(words), id), at, id=id)
     if role == "tool":
-        return made({"role": "tool", "tool_call_id": id, "content": words}, at, id=id)
-    return made({"role": role, "content": words}, at, id=id)
+        return message_of({"role": "tool", "tool_call_id": id, "content": words}, at, id=id)
+    return message_of({"role": role, "content": words}, at, id=id)
 
 
 def _answering(
@@ -137,7 +137,7 @@ def _answering(
         return node
     message = node.message
     item = {**message.payload, "tool_call_id": call}
-    answer = attempted(lambda: made(item, message.said_at, id=node.id), node.place, unreadable)
+    answer = try_message(lambda: message_of(item, message.said_at, id=node.id), node.place, unreadable)
     return Node(node.id, node.parent, node.place, answer)
 
 

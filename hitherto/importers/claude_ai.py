@@ -12,14 +12,14 @@ from hitherto.importers.imported import (
     Node,
     Unreadable,
     UnreadableList,
-    attempted,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     name_of_type,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
 
 NAME = "Claude's export"
@@ -56,8 +56,8 @@ def conversation(value: Mapping[str, Any]) -> ImportedConversation | Unreadable:
         for part, item in enumerate(parts or [None]):
             own = _part_id(uuid, part)
             wire = CHAT if item is None or isinstance(item["content"], str) else ANTHROPIC
-            read_message = partial(made, item or {}, at, wire=wire, id=own)
-            kept = None if item is None else attempted(read_message, place, unreadable)
+            read_message = partial(message_of, item or {}, at, wire=wire, id=own)
+            kept = None if item is None else try_message(read_message, place, unreadable)
             nodes.append(Node(own, parent, place, kept))
             parent = own
         before = parent

@@ -14,14 +14,14 @@ from hitherto.importers.imported import (
     Node,
     Unreadable,
     UnreadableList,
-    attempted,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     name_of_type,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
 
 NAME = "Claude Code"
@@ -109,8 +109,8 @@ def _add(branch: _Branch, line: Mapping[str, Any], uuid: str, parent: str | None
     if kind in ("user", "assistant") and message and not any(line.get(mark) is True for mark in _NOT_SAID):
         wire = CHAT if isinstance(content, str) else ANTHROPIC
         item = {"role": message.get("role"), "content": content}
-        read_message = partial(made, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
-        kept = attempted(read_message, place, branch.unreadable, number)
+        read_message = partial(message_of, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
+        kept = try_message(read_message, place, branch.unreadable, number)
     branch.nodes.append(Node(uuid, parent, place, kept, number))
     branch.last = uuid
 

@@ -216,7 +216,7 @@ def _list(file: BinaryIO, path: Path) -> Iterator[Found]:
             yield from (conversation_in_list(one, path) for one in rest)
         elif isinstance(value.get("conversation"), dict):
             yield from _locomo(rest, path)
-        elif value.keys() & {"mapping", "chat_messages", "memory"} and "role" not in value:
+        elif value.keys() & {"mapping", "chat_messages", "memory"} and not {"role", "content"} <= value.keys():
             yield from (_entry(one, path) for one in rest)
         else:
             yield conversation_of_list(rest, path)

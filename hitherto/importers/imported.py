@@ -34,7 +34,8 @@ _KEPT_AS_IS = ("arguments", "input")
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What cannot be read of a file: where it stands and why, in words, and its line if it has one of its own."""
+    """What cannot be read of a file, or not be kept: where it stands and why, in words, its line if it has one of its
+    own, and how many messages it is."""
 
     words: str
     line: int | None = None
@@ -74,7 +75,8 @@ class ImportedConversation:
 
     With `tree`, all `messages` have ids and follow their `parent`, which comes before them; `current` is the id of one
     on the branch that is shown. Else each follows the one before, and they are read while one goes through them, once.
-    What could not be read is in `unreadable` then. `named_by_file`: its id is the file's name, as it has none.
+    What could not be read is in `unreadable` then. `named_by_file`: its id is the file's name, as it has none. `notes`
+    say of what was imported how it is there otherwise than in the file.
     """
 
     format: str
@@ -85,15 +87,20 @@ class ImportedConversation:
     tree: bool = True
     named_by_file: bool = False
     unreadable: list[Unreadable] = field(default_factory=UnreadableList)
+    notes: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFact:
-    """A fact of a file."""
+    """A fact of a file, with its id, its user and its dates there, where it has any."""
 
     content: str
     category: str | None
     place: str
+    id: str | None = None
+    user: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 Found = ImportedConversation | ImportedFact | Unreadable
@@ -236,7 +243,7 @@ def shown_messages(found: ImportedConversation) -> list[ImportedMessage]:
     return way[::-1]
 
 
-def made(
+def message_of(
     item: Mapping[str, Any], at: datetime | None = None, *, wire: str | None = CHAT, id: str | None = None
 ) -> Message:
     """The message of an item, with this id and date. Raises InvalidMessage."""
@@ -284,7 +291,7 @@ def _without_fences(text: str) -> str:
     return "".join(kept)
 
 
-def attempted(
+def try_message(
     make: Callable[[], Message | None], place: str, unreadable: list[Unreadable], line: int | None = None
 ) -> Message | None:
     """What `make` makes; None for what it cannot, which is told in `unreadable`."""
@@ -295,7 +302,7 @@ def attempted(
         return None
 
 
-def called(name: str, arguments: object, id: str, words: str | None = None) -> dict[str, Any]:
+def tool_call(name: str, arguments: object, id: str, words: str | None = None) -> dict[str, Any]:
     """An assistant's item in chat shape that calls a tool. Arguments that are no object are its `input`."""
     given = cast("object", arguments) if isinstance(arguments, dict) else {"input": arguments}
     function = {"name": name, "arguments": json.dumps(given, default=str)}
@@ -303,13 +310,13 @@ def called(name: str, arguments: object, id: str, words: str | None = None) -> d
     return {"role": "assistant", "content": words or None, "tool_calls": [call]}
 
 
-def thought(words: str) -> dict[str, Any]:
+def reasoning_item(words: str) -> dict[str, Any]:
     """What a model thought, as an item of Responses."""
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": words}]}
 
 
-THOUGHT = RESPONSES
-"""The format of `thought`."""
+REASONING = RESPONSES
+"""The format of `reasoning_item`."""
 
 
 def title_of(given: object) -> str | None:

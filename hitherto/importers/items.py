@@ -16,9 +16,9 @@ from hitherto.importers.imported import (
     ImportedConversation,
     ImportedMessage,
     Unreadable,
-    attempted,
     file_id,
     time_of,
+    try_message,
     without_echoes,
 )
 from hitherto.importers.json_stream import Element, loads
@@ -113,7 +113,7 @@ def _messages(
     other formats give one id to several items, of which the first has it then."""
     seen: dict[str, str] = {}
     for place, line, make in items:
-        message = attempted(make, place, unreadable, line)
+        message = try_message(make, place, unreadable, line)
         if message is None:
             continue
         if message.id is not None and message.id in seen:

@@ -16,13 +16,13 @@ from hitherto.importers.imported import (
     Node,
     Unreadable,
     UnreadableList,
-    attempted,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
 from hitherto.importers.json_stream import MOST_VALUES, loads
 from hitherto.importers.sqlite_file import Tables
@@ -109,7 +109,7 @@ class _ThreadMessages:
             fields = _fields(None)
         given = text_of(fields.get("id"))
         own = given or f"message-{len(self._contents) + 1}"
-        message = attempted(partial(_message, fields, at, own), place, self.unreadable)
+        message = try_message(partial(_message, fields, at, own), place, self.unreadable)
         if given:
             known = (given, None if message is None else message.raw)
             if known not in self._by_message:
@@ -183,7 +183,7 @@ def _message(fields: Mapping[str, Any], at: str, id: str) -> Message:
     blocks = list(objects_of(content))
     if role == "assistant" and any(text_of(block.get("type")) in _ANTHROPIC_ONLY for block in blocks):
         kept = [{key: one for key, one in block.items() if key != "index"} for block in blocks]
-        return made({"role": role, "content": kept}, time, wire=ANTHROPIC, id=id)
+        return message_of({"role": role, "content": kept}, time, wire=ANTHROPIC, id=id)
     item: dict[str, Any] = {"role": role, "content": content if isinstance(content, str) else _parts(content)}
     if isinstance(name := fields.get("name"), str) and role != "tool":
         item["name"] = name
@@ -194,7 +194,7 @@ def _message(fields: Mapping[str, Any], at: str, id: str) -> Message:
     reasoning = mapping_of(fields.get("additional_kwargs")).get("reasoning_content")
     if role == "assistant" and isinstance(reasoning, str) and reasoning:
         item["reasoning_content"] = reasoning
-    return made(item, time, wire=CHAT, id=id)
+    return message_of(item, time, wire=CHAT, id=id)
 
 
 def _parts(content: object) -> str | list[dict[str, Any]]:

@@ -14,14 +14,14 @@ from hitherto.importers.imported import (
     Node,
     Unreadable,
     UnreadableList,
-    attempted,
-    called,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    tool_call,
+    try_message,
 )
 from hitherto.importers.sqlite_file import Tables
 
@@ -101,8 +101,8 @@ def _chain(
     read_message: Callable[[], Message]
     for number, item in enumerate(items):
         own = f"{id}#{number + 1}" if number else id
-        read_message = partial(made, item, at, id=own)
-        yield Node(own, parent, place, attempted(read_message, place, unreadable))
+        read_message = partial(message_of, item, at, id=own)
+        yield Node(own, parent, place, try_message(read_message, place, unreadable))
         parent = own
     if not items:
         yield Node(id, parent, place)
@@ -158,7 +158,7 @@ def _items(role: object, parts: list[Item]) -> list[Item]:
 
 
 def _calling(calls: list[tuple[Any, object, Any]], words: str) -> Item:
-    items = [called(name, arguments, own, words) for name, arguments, own in calls]
+    items = [tool_call(name, arguments, own, words) for name, arguments, own in calls]
     return {**items[0], "tool_calls": [call for item in items for call in item["tool_calls"]]}
 
 
@@ -205,8 +205,8 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
             items.append((response, {"role": "assistant", "content": answer}))
         for own, item in items:
             place = f"conversation {conversation!a:.80}, {own!a:.80}"
-            read_message = partial(made, item, time_of(at), id=own)
-            yield Node(own, before, place, attempted(read_message, place, unreadable))
+            read_message = partial(message_of, item, time_of(at), id=own)
+            yield Node(own, before, place, try_message(read_message, place, unreadable))
             before = own
 
 

@@ -107,7 +107,7 @@ async def test_it_is_imported_once(memory: Memory, tmp_path: Path) -> None:
 
 
 async def test_a_file_that_has_grown(memory: Memory, tmp_path: Path) -> None:
-    """What is new is added, on whichever branch, and the one that the newer file shows is shown."""
+    """What is new is added, on whichever branch. What is shown goes on with it, if it is right behind that."""
     file = tmp_path / "conversations.json"
     await import_file(memory, written(file, [TRIP]), scope=SCOPE)
     grown = [
@@ -120,10 +120,18 @@ async def test_a_file_that_has_grown(memory: Memory, tmp_path: Path) -> None:
     chat = memory.conversation("conv-1", scope=SCOPE)
     assert [one.id for one in (await chat.transcript()).entries] == ["asks", "second", "thanks"]
     assert (await tree(chat))["again"] == "first"
-    later = [*grown, node("year", "no", "user", "And in May?")]
-    await import_file(memory, written(file, [exported(*later, current="year")]), scope=SCOPE)
+    later = [*grown, node("year", "no", "user", "And in May?"), node("home", "thanks", "user", "Good to know.")]
+    (told,) = (await import_file(memory, written(file, [exported(*later, current="year")]), scope=SCOPE)).notes
+    assert "1 message came as a branch that is not shown" in told
+    assert [one.id for one in (await chat.transcript()).entries] == ["asks", "second", "thanks"]
+    assert told.endswith("hitherto branches conv-1 --switch 7")
+    await chat.switch(7)
     assert [one.id for one in (await chat.transcript()).entries] == ["asks", "first", "again", "no", "year"]
+    await chat.switch(3)
     assert await import_file(memory, file, scope=SCOPE) == ImportSummary(skipped=1)
+    assert [one.id for one in (await chat.transcript()).entries][-1] == "thanks"
+    last = node("bye", "home", "user", "Bye.")
+    await import_file(memory, written(file, [exported(*later, last, current="bye")]), scope=SCOPE)
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -149,7 +149,8 @@ def put(saver: SqliteSaver, messages: list[Any], after: str | None = None) -> st
 
 @pytest.mark.parametrize("with_ids", [True, False])
 async def test_a_thread_that_was_trimmed_and_forked(memory: Memory, tmp_path: Path, with_ids: bool) -> None:
-    """What was taken out of a state is kept; where a thread went back and on, or a message was edited, is a branch."""
+    """What was taken out of a state is kept; where a thread went back and on, or a message was edited, is a branch.
+    What was shown here is shown still."""
     file, chat = tmp_path / "graph.db", memory.conversation("t", scope=SCOPE)
 
     def said(*texts: str) -> list[Any]:
@@ -167,7 +168,8 @@ async def test_a_thread_that_was_trimmed_and_forked(memory: Memory, tmp_path: Pa
         if with_ids:
             put(saver, [*said("a?"), AIMessage("edited", id="b.")], first)
             assert (await import_file(memory, file, scope=SCOPE)).messages == 1
-        assert await import_file(memory, file, scope=SCOPE) == ImportSummary(skipped=1)
+        repeated = await import_file(memory, file, scope=SCOPE)
+        assert (repeated.messages, repeated.skipped) == (0, 1)
     texts = {one.message.id: one.message.text for one in await chat.messages()}
     parents = {texts[own]: before and texts[before] for own, before in (await tree(chat)).items() if own}
     assert parents == {
@@ -175,7 +177,7 @@ async def test_a_thread_that_was_trimmed_and_forked(memory: Memory, tmp_path: Pa
         **({"edited": "a?"} if with_ids else {}),
     }
     shown = [one.text for one in (await chat.transcript()).entries]
-    assert shown == (["a?", "edited"] if with_ids else ["a?", "b.", "x?", "y."])
+    assert shown == ["a?", "b.", "c?", "d.", "e?"]
 
 
 def test_a_checkpoint_runs_nothing(tmp_path: Path) -> None:
