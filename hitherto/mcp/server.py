@@ -133,11 +133,11 @@ class _Handlers:
             memory, scope = await access.open_memory(), access.find_scope()
             text = await getattr(self._verbs, tool.name)(memory, scope, **given)
         except HithertoError as error:
-            return _result(str(error), is_error=True)
+            return result_of(str(error), is_error=True)
         except Exception as error:  # the edge of a request: a bug is an answer too
             log.error("The tool %s failed", tool.name, exc_info=error)
-            return _result("the memory has failed; its log says why", is_error=True)
-        return _result(text)
+            return result_of("the memory has failed; its log says why", is_error=True)
+        return result_of(text)
 
     async def list_resources(
         self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None
@@ -202,7 +202,8 @@ def _listed(tool: McpTool) -> Tool:
     )
 
 
-def _result(text: str, *, is_error: bool = False) -> CallToolResult:
+def result_of(text: str, *, is_error: bool = False) -> CallToolResult:
+    """A result of this text, as UTF-8 can have it."""
     return CallToolResult(content=[TextContent(text=_sendable(text))], is_error=is_error)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from typing import Any
 
+import pytest
 from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
 
 from hitherto import Memory, user
 from hitherto.core.key import Right
@@ -21,7 +25,7 @@ from hitherto.mcp.stdio import LateMemory
 from tests.acceptance.cli.commands import bare
 from tests.conftest import SCOPE
 from tests.http.serving import serving
-from tests.mcp_server.test_tools import refused, said
+from tests.mcp_server.test_tools import prompt, refused, resource, said
 from tests.patience import PATIENCE
 
 OPTIONS = ["--tenant", SCOPE.tenant, "--user", SCOPE.user, "--agent", SCOPE.agent]
@@ -41,7 +45,7 @@ def surroundings(**more: str) -> dict[str, str]:
 
 def command(*options: str, **environment: str) -> StdioServerParameters:
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "hitherto", "mcp", *OPTIONS, *options], env=surroundings(**environment)
+        command=sys.executable, args=["-m", "hitherto", "mcp", *options], env=surroundings(**environment)
     )
 
 
@@ -63,36 +67,85 @@ async def asked(process: Process, request: dict[str, Any]) -> dict[str, Any]:
 async def test_an_agent_finds_what_another_one_saved(database: str) -> None:
     """The first speaks the revision of 2025-11-25, the second that of 2026-07-28."""
     messages = [{"role": "user", "content": "The deploy key is in the blue drawer."}]
-    async with asyncio.timeout(PATIENCE), Client(command("--database", database), mode="legacy") as client:
+    async with asyncio.timeout(PATIENCE), Client(command(*OPTIONS, "--database", database), mode="legacy") as client:
         await said(client, "save", conversation="keys", messages=messages)
-    async with asyncio.timeout(PATIENCE), Client(command(HITHERTO_DATABASE=database), mode="2026-07-28") as client:
+    async with (
+        asyncio.timeout(PATIENCE),
+        Client(command(*OPTIONS, HITHERTO_DATABASE=database), mode="2026-07-28") as client,
+    ):
         assert "blue drawer" in await said(client, "recall", question="Where is the deploy key?")
         assert len((await client.list_tools()).tools) == 7
 
 
 async def test_of_a_service_the_tools_are_those_that_the_key_allows(memory: Memory) -> None:
+    """The tenant is the key's, and the address may be that of the service or of its tools."""
     await memory.conversation("c", scope=SCOPE).append(user("The deploy key is in the blue drawer."))
     await memory.wait_for_index()
+    named = ["--user", SCOPE.user, "--agent", SCOPE.agent]
     async with asyncio.timeout(PATIENCE), serving(memory) as url:
-        for rights, tools in (
-            ([Right.READ], READS),
-            ([Right.READ, Right.WRITE, Right.REVIEW], READS | {"remember", "save", "forget"}),
+        for options, rights, tools in (
+            ([*named, "--url", f"{url}/mcp"], [Right.READ], READS),
+            ([*OPTIONS, "--url", url], [Right.READ, Right.WRITE, Right.REVIEW], READS | {"remember", "save", "forget"}),
         ):
             key = (await memory.keys(SCOPE.tenant).create("tests", rights=rights)).secret
-            async with Client(command("--url", url, HITHERTO_KEY=key)) as client:
+            async with Client(command(*options, HITHERTO_KEY=key)) as client:
                 assert {one.name for one in (await client.list_tools()).tools} == tools
-                if "recall" in tools:
-                    assert "blue drawer" in await said(client, "recall", question="Where is the deploy key?")
+                assert "blue drawer" in await said(client, "recall", question="Where is the deploy key?")
+                assert "There are no facts." in await resource(client, "hitherto://facts")
+                assert "blue drawer" in await prompt(client, "catch_up")
+                with pytest.raises(MCPError, match="there is no conversation"):
+                    await resource(client, "hitherto://conversations/nothing")
                 if "forget" in tools:
                     await said(client, "remember", text="The user rows.")
                     number = (await memory.facts(SCOPE).list())[-1].id
                     assert "1 fact and 1 message" in await said(client, "forget", fact=number)
                     assert "there is no fact" in await refused(client, "forget", fact=number)
-        process = await started("--url", url, HITHERTO_KEY="wrong")
-        out, err = await process.communicate()
-        assert (process.returncode, out) == (1, b"")
-        assert b"this key is not known here" in err
+        for options, other, message in (
+            (named, "wrong", b"this key is not known here"),
+            ([*named, "--tenant", "globex"], key, b"this key is not of the tenant"),
+        ):
+            process = await started(*options, "--url", url, HITHERTO_KEY=other)
+            out, err = await process.communicate()
+            assert (process.returncode, out) == (1, b"")
+            assert message in err
     assert [one.conversation for one in (await memory.conversations(SCOPE)).conversations][-1] == "c"
+
+
+async def test_a_list_of_a_service_is_one_request(memory: Memory) -> None:
+    key = (await memory.keys(SCOPE.tenant).create("tests", rights=["read"])).secret
+    for number in range(25):
+        await memory.conversation(f"c{number}", scope=SCOPE).append(user("Hello."))
+    async with (
+        asyncio.timeout(PATIENCE),
+        serving(memory) as url,
+        Client(command(*OPTIONS, "--url", url, HITHERTO_KEY=key)) as client,
+    ):
+        await said(client, "facts")  # before its first call, this client asks for the list of tools
+        before = await requests(memory)
+        assert (await said(client, "conversations")).count("- c") == 20
+        assert await requests(memory) - before == 1
+
+
+async def requests(memory: Memory) -> int:
+    """How many requests services on the memory have answered."""
+    told = (await memory.metrics()).decode()
+    return sum(int(float(one)) for one in re.findall(r"^hitherto_request_seconds_count\{.*\} (\S+)", told, re.M))
+
+
+async def test_a_service_that_comes_up_later_is_reached_then(memory: Memory) -> None:
+    """Until then, each call says what to do; all tools are listed."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    async with (
+        asyncio.timeout(PATIENCE),
+        Client(command("--url", f"http://127.0.0.1:{port}")) as client,
+    ):
+        assert len((await client.list_tools()).tools) == 7
+        assert "is `hitherto serve` running?" in await refused(client, "facts")
+        with pytest.raises(MCPError, match="is `hitherto serve` running"):
+            await client.read_resource("hitherto://facts")
+        async with serving(memory, keys=False, port=port):
+            assert await said(client, "facts") == "There are no facts."
 
 
 async def test_it_ends_with_its_client(database: str) -> None:
@@ -100,7 +153,7 @@ async def test_it_ends_with_its_client(database: str) -> None:
     that does not end it."""
     async with asyncio.timeout(PATIENCE):
         for stop in (lambda one: one.stdin.close(), lambda one: one.send_signal(signal.SIGTERM)):
-            process = await started("--database", database)
+            process = await started(*OPTIONS, "--database", database)
             assert process.stdin is not None
             process.stdin.write(b'not json\n\xff\xfe\n{"jsonrpc": "2.0"}\n[]\n')
             while "result" not in (answer := await asked(process, HELLO)):

@@ -14,10 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from hitherto.core.key import Right
 from hitherto.engine.memory import Memory
+from hitherto.http.operations import MCP
 from hitherto.http.server.callers import Caller
 from hitherto.mcp.server import McpAccess, mcp_server
-
-MCP = "/mcp"
 
 MCP_HEADERS = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
 """Headers that clients send with each request."""
