@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -35,7 +35,7 @@ from mcp.types import (
 )
 
 from hitherto import logs
-from hitherto.core.key import Right
+from hitherto.core.key import Right, in_order
 from hitherto.core.scope import Scope
 from hitherto.errors import Forbidden, HithertoError
 from hitherto.mcp.tools import TOOLS, McpTool, checked_arguments
@@ -128,7 +128,8 @@ class _Handlers:
         access = self._find_access(ctx)
         try:
             if not access.allows(tool):
-                raise Forbidden(f"this key does not have the rights that {tool.name} needs: {', '.join(tool.rights)}")
+                needed = ", ".join(in_order(tool.rights))
+                raise Forbidden(f"this key does not have the rights that {tool.name} needs: {needed}")
             given = checked_arguments(tool, params.arguments or {})
             memory, scope = await access.open_memory(), access.find_scope()
             text = await getattr(self._verbs, tool.name)(memory, scope, **given)
@@ -160,7 +161,7 @@ class _Handlers:
         name = unquote(uri.removeprefix(_CONVERSATION))
         if uri == _FACTS:
             text = await self._shown(ctx, "facts")
-        elif name and uri == f"{_CONVERSATION}{quote(name, safe='')}":
+        elif name and uri.startswith(_CONVERSATION):
             text = await self._shown(ctx, "read", conversation=name, budget=_LONG_PAGE)
         else:
             raise MCPError(INVALID_PARAMS, f"there is no such resource; there is {_FACTS}, and {_CONVERSATION}{{id}}")
