@@ -6,12 +6,15 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
+from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -25,10 +28,12 @@ from hitherto.mcp.stdio import LateMemory
 from tests.acceptance.cli.commands import bare
 from tests.conftest import SCOPE
 from tests.http.serving import serving
+from tests.importers.test_chatgpt import TRIP
 from tests.mcp_server.test_tools import prompt, refused, resource, said
 from tests.patience import PATIENCE
 
 OPTIONS = ["--tenant", SCOPE.tenant, "--user", SCOPE.user, "--agent", SCOPE.agent]
+ROOT = Path(__file__).parents[2]
 READS = {"recall", "read", "conversations", "facts"}
 HELLO = {
     "jsonrpc": "2.0",
@@ -75,6 +80,47 @@ async def test_an_agent_finds_what_another_one_saved(database: str) -> None:
     ):
         assert "blue drawer" in await said(client, "recall", question="Where is the deploy key?")
         assert len((await client.list_tools()).tools) == 7
+
+
+async def test_what_chatgpt_was_told_is_found(database: str, tmp_path: Path) -> None:
+    """Its export is imported by one command, and asked by the server as clients start it, both without options."""
+    with ZipFile(tmp_path / "EXPORT.zip", "w") as packed:
+        packed.writestr("conversations.json", json.dumps([TRIP]))
+    place = surroundings(HITHERTO_DATABASE=database)
+    words = [sys.executable, "-m", "hitherto", "import", tmp_path / "EXPORT.zip"]
+    imported = await asyncio.create_subprocess_exec(*words, env=place, stdout=PIPE)
+    told, _ = await imported.communicate()
+    assert b"Imported: 1 conversation" in told
+    async with asyncio.timeout(PATIENCE), Client(command(HITHERTO_DATABASE=database)) as client:
+        found = await said(client, "recall", question="How many days in Lisbon?")
+        assert "of conversation conv-1, user, 2023-11-14T" in found
+        assert "How many days?" in found
+        assert "- 0 user: How many days?" in await said(client, "read", conversation="conv-1")
+        assert "- conv-1: Lisbon (2023-11-14, " in await said(client, "conversations")
+
+
+def starts() -> dict[str, tuple[str, ...]]:
+    """The command by which each client starts the server, as docs/mcp.md has it."""
+    page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    found = dict[str, tuple[str, ...]]()
+    for client, told in re.findall(r"^\| ([\w ]+) \| `([^`]*mcp[^`]*)`", page, re.MULTILINE):
+        if " -- " in told:
+            found[client] = tuple(shlex.split(told.partition(" -- ")[2]))
+            continue
+        whole = json.loads(told if told.startswith("{") else shlex.split(told)[-1])
+        one = whole["mcpServers"]["hitherto"] if "mcpServers" in whole else whole
+        found[client] = (one["command"], *one["args"])
+    return found
+
+
+async def test_each_client_starts_it_as_the_documentation_says(database: str) -> None:
+    found = starts()
+    assert found.keys() == {"Claude Code", "Codex", "VS Code", "Cursor"}
+    environment = surroundings(HITHERTO_DATABASE=database, PATH=str(Path(sys.executable).parent))
+    for name, *arguments in set(found.values()):
+        given = StdioServerParameters(command=name, args=arguments, env=environment)
+        async with asyncio.timeout(PATIENCE), Client(given) as client:
+            assert await said(client, "facts") == "There are no facts."
 
 
 async def test_of_a_service_the_tools_are_those_that_the_key_allows(memory: Memory) -> None:
