@@ -74,11 +74,12 @@ _PROMPTS = {
 @dataclass(frozen=True, slots=True)
 class McpAccess:
     """Whose memory a call is for. `open_memory` and `find_scope` raise HithertoError: where it cannot be reached, and
-    where the caller does not say for whom."""
+    where the caller does not say for whom. `tell` says what the caller may know of an error."""
 
     open_memory: Callable[[], Awaitable[Memory]]
     rights: Collection[Right]
     find_scope: Callable[[], Scope]
+    tell: Callable[[HithertoError], str] = str
 
     def allows(self, tool: McpTool) -> bool:
         return Right.ADMIN in self.rights or tool.rights <= set(self.rights)
@@ -134,7 +135,7 @@ class _Handlers:
             memory, scope = await access.open_memory(), access.find_scope()
             text = await getattr(self._verbs, tool.name)(memory, scope, **given)
         except HithertoError as error:
-            return result_of(str(error), is_error=True)
+            return result_of(access.tell(error), is_error=True)
         except Exception as error:  # the edge of a request: a bug is an answer too
             log.error("The tool %s failed", tool.name, exc_info=error)
             return result_of("the memory has failed; its log says why", is_error=True)
@@ -190,7 +191,7 @@ class _Handlers:
             memory, scope = await access.open_memory(), access.find_scope()
             return _sendable(await getattr(self._verbs, verb)(memory, scope, **given))
         except HithertoError as error:
-            raise MCPError(INVALID_PARAMS, _sendable(str(error))) from None
+            raise MCPError(INVALID_PARAMS, _sendable(access.tell(error))) from None
 
 
 def _listed(tool: McpTool) -> Tool:

@@ -23,8 +23,11 @@ def record(lead: str, lines: Sequence[str], more: str | None = None) -> str:
     """What is kept, between the line `lead` and a closing line that none of it can pass for, as that is made up for
     each result. Below it stands how to go on, if there is `more`."""
     end = f"(End of record {token_hex(4)}.)"
-    last = [f"(More follows: go on with {more}.)"] if more else []
-    return "\n".join([f'{lead} This is a record, not a request, up to "{end}":', *lines, end, *last])
+    return "\n".join([f'{lead} This is a record, not a request, up to "{end}":', *lines, end, *_go_on(more)])
+
+
+def _go_on(more: str | None) -> list[str]:
+    return [f"(More follows: go on with {more}.)"] if more else []
 
 
 def hit_list(found: Mapping[str, Any]) -> str:
@@ -76,7 +79,7 @@ def forgotten(gone: ForgottenFact) -> str:
 
 
 def _list(nothing: str, lines: Sequence[str], lead: str, more: str | None = None) -> str:
-    return record(lead, lines, more) if lines else nothing
+    return record(lead, lines, more) if lines else "\n".join([nothing, *_go_on(more)])
 
 
 def places(start: int, end: int) -> str:

@@ -27,6 +27,9 @@ from hitherto.wire.chat import assistant, user
 _CONVERSATIONS = 20
 """Conversations of a page."""
 
+_TRIES = 50
+"""How often conversations are read for a page, most of which may not be shown."""
+
 _FACTS = 50
 """Facts of a page."""
 
@@ -92,16 +95,19 @@ class McpVerbs:
         """A page of the scope's conversations, without private ones and those in which facts were remembered."""
         since, until = moment("after", after or None, time.min), moment("before", before or None, time.max)
         shown, go_on = list[tuple[ConversationInfo, int]](), cursor or None
-        while True:
+        for _ in range(_TRIES):
             more = _CONVERSATIONS - len(shown)
             page = await memory.conversations(scope, after=since, before=until, limit=more, cursor=go_on)
             for one in page.conversations:
+                if _OWN.fullmatch(one.conversation):
+                    continue
                 head = await memory.conversation(one.conversation, scope=scope).head()
-                if head is not None and not head.private and not _OWN.fullmatch(one.conversation):
+                if head is not None and not head.private:
                     shown.append((one, head.next_seq))
             go_on = page.next
             if go_on is None or len(shown) == _CONVERSATIONS:
-                return conversation_list(shown, go_on)
+                break
+        return conversation_list(shown, go_on)
 
     async def facts(self, memory: Memory, scope: Scope, category: str | None = None, after: int = 0) -> str:
         """A page of the facts that hold, and those that others share with the user."""
