@@ -65,7 +65,10 @@ def mcp(
 async def _of_service(url: str, scope: Scope, streams: ClaimedStreams) -> None:
     """Serve what a service has at `url`, with or without the path of its tools. Its tenant is the key's: the default
     one is not named."""
-    from hitherto.http.client.service import Service, scope_headers
+    try:
+        from hitherto.http.client.service import Service, scope_headers
+    except ImportError as error:
+        raise InvalidInput(f"--url needs {error.name}: pip install 'hitherto[mcp,client]'") from error
     from hitherto.http.operations import MCP, TENANT
     from hitherto.mcp.passing_on import HEADERS, check_service, service_server
     from hitherto.mcp.stdio import serve_stdio
