@@ -71,7 +71,7 @@ _FRAME = re.compile(
     | <(?=/?(?:\w+:)?(?:s|[be]o[a-z]|sys|im_\w+|(?:start|begin|end)_of_\w+|(?:{_SPEAKERS})[\w-]*|think\w*|invoke|
         function\w*|instructions?|(?:extra_id|special|reserved|unused)_?\d+)(?:\s[^<>]{{0,200}})?>)
     | \[(?=/?(?:inst|sys|gmask|system_\w+|available_tools|tool_(?:calls|results|content))\])
-    | \((?=\s?end\ of\ the\ record)
+    | [(\uff08\ufe59\u2768\u207d\u208d](?=\W{{0,4}}end\W{{1,4}}of\W{{1,4}}the\W{{1,4}}record)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
