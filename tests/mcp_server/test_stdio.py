@@ -147,7 +147,7 @@ async def test_of_a_service_the_tools_are_those_that_the_key_allows(memory: Memo
                     assert "1 fact and 1 message" in await said(client, "forget", fact=number)
                     assert "there is no fact" in await refused(client, "forget", fact=number)
         for options, other, message in (
-            (named, "wrong", b"this key is not known here"),
+            (named, "wrong", b"this key is not known here, or was revoked; it comes from the variable HITHERTO_KEY"),
             ([*named, "--tenant", "globex"], key, b"this key is not of the tenant"),
         ):
             process = await started(*options, "--url", url, HITHERTO_KEY=other)

@@ -14,7 +14,7 @@ from hitherto import logs
 from hitherto.cli.memory import run
 from hitherto.cli.options import LOCAL_TENANT, Target
 from hitherto.core.key import Right
-from hitherto.errors import InvalidInput
+from hitherto.errors import InvalidInput, Unauthorized
 
 if TYPE_CHECKING:
     from hitherto.core.scope import Scope
@@ -82,7 +82,10 @@ async def _of_service(url: str, scope: Scope, streams: ClaimedStreams) -> None:
         return await service.request("POST", MCP, repeatable=False, first=True, data=body, headers=headers)
 
     try:
-        await check_service(post)
+        try:
+            await check_service(post)
+        except Unauthorized as error:
+            raise Unauthorized(f"{error}; it comes from the variable {KEY}") from None
         await serve_stdio(service_server(post), streams)
     finally:
         await service.aclose()
