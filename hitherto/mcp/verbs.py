@@ -165,7 +165,7 @@ async def _asked(chat: Conversation, text: str) -> AsyncGenerator[Conversation]:
     begun = await chat.append(user(text))
     try:
         yield chat
-    except BaseException:
+    except (Exception, asyncio.CancelledError):
         await chat.rewind(to=begun.start - 1)
         raise
     await chat.append(assistant("Done."))
