@@ -158,7 +158,7 @@ def _opened(file: Path) -> Generator[Path | BufferedReader]:
             yield stream
             return
         with TemporaryDirectory(prefix="hitherto-") as folder:
-            kept = Path(folder) / file.name
+            kept = Path(folder) / ("standard input" if file == STANDARD else file.name)
             with kept.open("wb") as to:
                 shutil.copyfileobj(stream, to)
             yield kept

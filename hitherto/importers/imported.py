@@ -12,7 +12,7 @@ from typing import Any, cast
 from hitherto.core.context.blocks import HEADING
 from hitherto.core.log.message import CHAT, RESPONSES, Message, storable
 from hitherto.core.log.title import LONGEST_TITLE
-from hitherto.core.plain_text import END, NOTE, RECORD
+from hitherto.core.plain_text import END, NAMED_END, NAMED_RECORD, NOTE, RECORD
 from hitherto.core.scope import checked_name
 from hitherto.errors import InvalidMessage, InvalidScope, InvalidTranscript
 from hitherto.wire import read
@@ -27,6 +27,11 @@ _LINES = re.compile(r"(\n|\\n)")
 """What ends a line in a text, and in JSON that is one."""
 
 _FACTS = tuple(HEADING.split("{name}"))
+_NAMED_LEAD = re.compile(
+    re.escape(NAMED_RECORD)
+    .replace('"', r'\\?"')
+    .replace(r"\{\}", "(" + re.escape(NAMED_END).replace(r"\{\}", r"\w+") + ")")
+)
 _ECHO_IN_JSON = re.compile(r'\s*\{\s*"note"\s*:\s*"[^"]*' + re.escape(NOTE))
 _NO_ECHO = "[what Hitherto showed here of its memory is left out]"
 _KEPT_AS_IS = ("arguments", "input")
@@ -266,7 +271,7 @@ def without_echoes(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _without_echoes(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        if END in value:
+        if END in value or _NAMED_LEAD.search(value):
             return _without_fences(value)
         return _NO_ECHO if _ECHO_IN_JSON.match(value) else value
     if isinstance(value, list) and depth:
@@ -278,16 +283,17 @@ def _without_echoes(value: Any, depth: int) -> Any:
 
 
 def _without_fences(text: str) -> str:
-    kept, begin = list[str](), None
+    kept, begin, end = list[str](), None, END
     for piece in _LINES.split(text):
-        is_lead = piece.endswith(RECORD) or (piece.startswith(_FACTS[0]) and piece.endswith(_FACTS[1]))
-        if begin is not None and piece.startswith(END):
-            kept[begin:] = [_NO_ECHO, piece.removeprefix(END)]
+        if begin is not None and piece.startswith(end):
+            kept[begin:] = [_NO_ECHO, piece.removeprefix(end)]
             begin = None
-        else:
-            if is_lead and not piece.startswith(("- ", " ")):
-                begin = len(kept)
-            kept.append(piece)
+            continue
+        named = _NAMED_LEAD.search(piece)
+        is_lead = piece.endswith(RECORD) or (piece.startswith(_FACTS[0]) and piece.endswith(_FACTS[1]))
+        if (named or is_lead) and not piece.startswith(("- ", " ")):
+            begin, end = len(kept), named[1] if named else END
+        kept.append(piece)
     return "".join(kept)
 
 

@@ -155,7 +155,7 @@ class MemoryTools:
         except NotFound:
             raise InvalidInput(f"there is no fact {fact} that can be forgotten; recall gives the numbers") from None
         named = [
-            {"conversation": hit.conversation, "start": hit.start, "end": hit.end, "said_at": hit.said_at.isoformat()}
+            {"conversation": hit.conversation, "start": hit.start, "end": hit.end, "said_at": iso(hit.said_at)}
             for hit in gone.mentions[:_MENTIONS]
         ]
         went = f"{_counted(gone.facts, 'fact')} and {_counted(gone.messages, 'message')}"

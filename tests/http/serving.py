@@ -31,10 +31,11 @@ async def serving(
     limits: Limits = LIMITS,
     origins: Sequence[str] = (),
     more: MorePaths | None = None,
+    port: int = 0,
 ) -> AsyncGenerator[str]:
-    """The address of a service on the memory."""
+    """The address of a service on the memory, at a free port or at this one."""
     app = create_app(memory, keys=keys, limits=limits, origins=origins, more=more)
-    at = socket.create_server(("127.0.0.1", 0))
+    at = socket.create_server(("127.0.0.1", port))
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=at.detach())
     made = server(app, grace=1)
     made.config.load()

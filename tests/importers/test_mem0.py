@@ -14,8 +14,7 @@ from tests.conftest import SCOPE
 from tests.importers.looked_at import unreadable, written
 
 MEM0 = Path(__file__).with_name("mem0.json")
-"""What mem0ai 2.2.1 returned for `get_all(filters={"user_id": "*"}, top_k=1000)`, of a store in which one memory was
-updated."""
+"""What mem0ai 2.2.1 returned for `get_all` of two users, in one list; of a store in which one memory was updated."""
 
 ADA = replace(SCOPE, user="ada")
 

@@ -118,11 +118,13 @@ def test_two_files_with_a_session_of_one_name(cli: Callable[..., Ran], tmp_path:
 
 
 def test_from_standard_input(cli: Callable[..., Ran], database: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        Cli().command("import", "-"),
-        input=written(tmp_path / "x", [BOAT]).read_bytes(),
-        capture_output=True,
-        check=True,
-        env=Cli().surroundings(HITHERTO_DATABASE=database),
-    )
-    assert done.stdout.startswith(b"Imported: 1 conversation, 1 message")
+    for value in ([BOAT], [{"role": "user", "content": "Hi."}]):
+        done = subprocess.run(
+            Cli().command("import", "-"),
+            input=written(tmp_path / "x", value).read_bytes(),
+            capture_output=True,
+            check=True,
+            env=Cli().surroundings(HITHERTO_DATABASE=database),
+        )
+        assert done.stdout.startswith(b"Imported: 1 conversation, 1 message")
+    assert len(cli("log", "standard input", "--json").json["messages"]) == 1
