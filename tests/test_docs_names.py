@@ -38,6 +38,7 @@ ELSEWHERE = {
     "HITHERTO_KEY": "of the command line alone",
     "HITHERTO_TRACEBACK": "of the command line alone",
     "--add-mcp": "VS Code",
+    "--env": "Codex",
 }
 """Names of other libraries, of programs and of pages' own code, and where each is from."""
 

@@ -29,7 +29,9 @@ from hitherto.importers import (
     import_file,
     read_file,
 )
-from hitherto.importers.files import EXPORT, files_of
+from hitherto.importers.files import EXPORT, CountedFile, files_of, other_files
+from hitherto.importers.imported import UnreadableList
+from hitherto.importers.write import TOLD
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -106,19 +108,6 @@ def _written(file: Path, write: Callable[[BinaryIO], ExportReport]) -> ExportRep
     return done
 
 
-class _CountedLines:
-    """A file that tells how far it was read."""
-
-    def __init__(self, file: BufferedReader, told: Callable[[int], None]) -> None:
-        self._file, self._told, self._place = file, told, 0
-
-    def readline(self, size: int, /) -> bytes:
-        line = self._file.readline(size)
-        self._place += len(line)
-        self._told(self._place)
-        return line
-
-
 def import_(
     file: Annotated[
         Path,
@@ -169,7 +158,7 @@ def _opened(file: Path) -> Generator[Path | BufferedReader]:
             yield stream
             return
         with TemporaryDirectory(prefix="hitherto-") as folder:
-            kept = Path(folder) / file.name
+            kept = Path(folder) / ("standard input" if file == STANDARD else file.name)
             with kept.open("wb") as to:
                 shutil.copyfileobj(stream, to)
             yield kept
@@ -200,7 +189,7 @@ def _import_export(
             with output.progress() as progress:
                 bar = progress.add_task("importing", total=size)
                 try:
-                    counted = _CountedLines(file, lambda place: progress.update(bar, completed=place))
+                    counted = CountedFile(file, lambda place: progress.update(bar, completed=place))
                     return await memory.import_from(counted)
                 except InvalidExport as error:
                     raise InvalidExport(f"{name}, {error}", line=error.line) from error
@@ -219,6 +208,7 @@ def _import_other(file: Path, conversation: str | None, target: Target, as_json:
                     scope=target.scope,
                     conversation=conversation,
                     digest=digest,
+                    own_users=target.scope.user == default_scope().user,
                     progress=progress,
                 )
             if digest:
@@ -226,7 +216,8 @@ def _import_other(file: Path, conversation: str | None, target: Target, as_json:
             return done
 
     done = run(work())
-    _tell(output.fields_of(done, "refused", "unreadable"), done.refused, done.unreadable, as_json)
+    _tell_other_files(file)
+    _tell(output.fields_of(done, "refused", "unreadable", "notes"), done.refused, done, as_json)
 
 
 @contextmanager
@@ -237,46 +228,57 @@ def _read_bar(what: str, file: Path) -> Generator[Callable[[int], None]]:
         yield lambda place: progress.update(bar, completed=place)
 
 
-def _tell(counts: Mapping[str, int], refused: Sequence[str], unreadable: Sequence[str] | None, as_json: bool) -> None:
-    """Say what was imported and what was not. Exits with 1 if anything was not."""
+def _tell_other_files(folder: Path) -> None:
+    if (words := other_files(folder)) is not None:
+        output.warn(words)
+
+
+def _tell(counts: Mapping[str, int], refused: Sequence[str], done: ImportSummary | None, as_json: bool) -> None:
+    """Say what was imported and what was not; `done` is what was done with a file of another system. Exits with 1 if
+    anything was not imported."""
+    unreadable, notes = ((), ()) if done is None else (done.unreadable, done.notes)
     if as_json:
-        told = {} if unreadable is None else {"unreadable": unreadable}
+        told = {} if done is None else {"unreadable": unreadable, "notes": notes}
         output.print_json({"imported": counts, "refused": refused, **told})
     else:
         output.say(f"Imported: {output.told(counts)}.".replace(" left_out", " left out"))
+    elsewhere = "" if done is None else "; to have both, import it for another user, agent or tenant"
     for one in refused:
-        output.warn(f"there is another conversation {one}, which was left alone; it was not imported")
-    for one in unreadable or ():
+        output.warn(
+            f"there is another conversation {one}, which was left alone; the file's was not imported{elsewhere}"
+        )
+    for one in (*unreadable, *notes):
         output.warn(one)
-    if (more := counts.get("left_out", 0) - len(unreadable or ())) > 0:
-        output.warn(f"{more:,} more cannot be read")
+    if len(unreadable) == TOLD:
+        output.warn(f"these are the first {TOLD} places; see left_out in the counts for all")
     if refused or unreadable:
         raise typer.Exit(1)
 
 
 def _list(file: Path, wanted: str | None, as_json: bool) -> None:
     """Show what is in a file."""
-    found, facts, unreadable = list[dict[str, Any]](), 0, list[str]()
+    found, facts, unreadable = list[dict[str, Any]](), 0, UnreadableList()
     with _read_bar("reading", file) as progress:
         for one in read_file(file, progress=progress):
             match one:
                 case ImportedConversation():
                     if wanted in (None, one.id) or one.named_by_file:
                         found.append(_listed(one))
-                        unreadable += [which.words for which in one.unreadable]
+                        unreadable.extend(one.unreadable)
                 case ImportedFact():
                     facts += 1
                 case Unreadable():
-                    unreadable.append(one.words)
+                    unreadable.append(one)
     if as_json:
-        output.print_json({"conversations": found, "facts": facts, "unreadable": unreadable})
+        output.print_json({"conversations": found, "facts": facts, "unreadable": [one.words for one in unreadable]})
     else:
         if found:
             output.show(_listed_table(found))
         if facts or not found:
             output.say(f"{facts:,} facts.")
         for one in unreadable:
-            output.warn(one)
+            output.warn(one.words)
+    _tell_other_files(file)
     if unreadable:
         raise typer.Exit(1)
 

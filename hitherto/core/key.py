@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
@@ -51,6 +52,11 @@ class ApiKey(KeyAccess):
     def access(self) -> KeyAccess:
         """What it allows, without its name."""
         return KeyAccess(**{field.name: getattr(self, field.name) for field in fields(KeyAccess)})
+
+
+def in_order(rights: Collection[Right]) -> list[Right]:
+    """The rights as they are always listed."""
+    return [one for one in Right if one in rights]
 
 
 def hash_of(secret: str) -> bytes:

@@ -23,6 +23,9 @@ from hitherto.engine.runs import Runs
 
 PREFIX = "/api/v1"
 
+MCP = "/mcp"
+"""The path of the tools for coding agents."""
+
 USER, AGENT, TENANT = "Hitherto-User", "Hitherto-Agent", "Hitherto-Tenant"
 POLICY, SUBJECT, REMEMBER = "Hitherto-Policy", "Hitherto-Subject", "Hitherto-Remember"
 IDEMPOTENCY_KEY = "Idempotency-Key"

@@ -58,12 +58,12 @@ def problem_of(error: HithertoError) -> dict[str, Any]:
         "type": f"{_URN}{kind.__name__}",
         "title": " ".join(title.split(". ")[0].split()).rstrip("."),
         "status": status_of(error),
-        "detail": _detail(error)[:_LONGEST],
+        "detail": detail_of(error)[:_LONGEST],
         **members,
     }
 
 
-def _detail(error: HithertoError) -> str:
+def detail_of(error: HithertoError) -> str:
     """The message for the client. What a store says is for those who run it, and names addresses."""
     if isinstance(error, errors.StoreError) and not isinstance(error, errors.ServiceUnavailable):
         return (

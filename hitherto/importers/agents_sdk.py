@@ -13,16 +13,18 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
+    UnreadableList,
     conversation_of,
-    made,
+    message_of,
     time_of,
+    try_message,
 )
 from hitherto.importers.sqlite_file import Tables
 
 NAME = "Agents SDK"
 
-TABLES = {"agent_sessions", "agent_messages"}
+TABLES = frozenset({"agent_sessions", "agent_messages"})
+ROWS = TABLES | {"message_structure"}
 
 
 def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]:
@@ -30,7 +32,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
     branched = "message_structure" in tables.names
     sessions = tables.rows("select session_id from agent_sessions order by created_at, session_id")
     for (session,) in sessions:
-        unreadable: list[Unreadable] = []
+        unreadable = UnreadableList()
         rows = tables.rows(
             "select id, message_data, created_at from agent_messages where session_id = ? order by id", session
         )
@@ -38,7 +40,7 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
         nodes, before = list[Node](), None
         for row, data, at in rows:
             place = f"{session!a:.80}, row {row}"
-            kept = attempted(partial(_message, str(row), data, at), place, unreadable)
+            kept = try_message(partial(_message, str(row), data, at), place, unreadable)
             nodes.append(Node(str(row), before if parents is None else parents.get(row), place, kept))
             before = str(row)
         yield conversation_of(NAME, session, nodes, title=None, current=before, unreadable=unreadable)
@@ -63,4 +65,4 @@ def _message(id: str, data: Any, at: object) -> Message:
         item = json.loads(data)
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidMessage(f"this is not JSON ({error})") from error
-    return made(item, time_of(at), wire=RESPONSES, id=id)
+    return message_of(item, time_of(at), wire=RESPONSES, id=id)

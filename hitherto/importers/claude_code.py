@@ -10,20 +10,24 @@ from typing import Any
 
 from hitherto.core.log.message import ANTHROPIC, CHAT
 from hitherto.importers.imported import (
-    LARGEST,
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
+    UnreadableList,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
+    name_of_type,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
 
 NAME = "Claude Code"
+
+_LARGEST = 2**28
+"""The most characters of the messages of a file, which is read as a whole."""
 
 _TITLES = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
 """Types of lines with a title, and their fields; the first counts. A summary is that of the conversation with its
@@ -45,7 +49,7 @@ class _Branch:
 
     nodes: list[Node] = field(default_factory=list[Node])
     last: str | None = None
-    unreadable: list[Unreadable] = field(default_factory=list[Unreadable])
+    unreadable: list[Unreadable] = field(default_factory=UnreadableList)
     ends: dict[str, str] = field(default_factory=dict[str, str])
     """The newest line of a step, by the API's id of its message: the lines of its blocks, and of their results, follow
     each other, and are no branches, though the file has each result behind its own call."""
@@ -69,8 +73,8 @@ def conversations(
         known.add(uuid)
         sessions[text_of(line.get("sessionId"))] = None
         size += len(str(line.get("message", "")))
-        if size > LARGEST:
-            yield Unreadable(f"{path}, line {number}: its conversation is larger than {LARGEST:,} characters", number)
+        if size > _LARGEST:
+            yield Unreadable(f"{path}, line {number}: its conversation is larger than {_LARGEST:,} characters", number)
             return
         parent = text_of(line.get("parentUuid")) or text_of(line.get("logicalParentUuid")) or None
         agent = ""
@@ -100,11 +104,13 @@ def _add(branch: _Branch, line: Mapping[str, Any], uuid: str, parent: str | None
             parent = branch.ends[own]
         branch.ends[own], branch.steps[uuid] = uuid, own
     kept = None
+    if kind in ("user", "assistant") and not isinstance(line.get("message"), dict):
+        branch.unreadable.append(Unreadable(f"{place}: its message is {name_of_type(line.get('message'))}", number))
     if kind in ("user", "assistant") and message and not any(line.get(mark) is True for mark in _NOT_SAID):
         wire = CHAT if isinstance(content, str) else ANTHROPIC
         item = {"role": message.get("role"), "content": content}
-        made_of = partial(made, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
-        kept = attempted(made_of, place, branch.unreadable, number)
+        read_message = partial(message_of, item, time_of(line.get("timestamp")), wire=wire, id=uuid)
+        kept = try_message(read_message, place, branch.unreadable, number)
     branch.nodes.append(Node(uuid, parent, place, kept, number))
     branch.last = uuid
 

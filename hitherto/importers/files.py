@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import lzma
 import re
 import sqlite3
+import struct
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -15,10 +17,12 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from hitherto.errors import InvalidTranscript
 from hitherto.importers import agents_sdk, chatgpt, claude_ai, claude_code, langgraph, llm_logs, locomo, mem0
 from hitherto.importers.imported import (
+    LARGEST,
     Found,
     ImportedConversation,
     ImportedMessage,
     Unreadable,
+    UnreadableList,
     file_id,
     mapping_of,
 )
@@ -28,7 +32,7 @@ from hitherto.importers.items import (
     conversation_of_list,
     numbered_lines,
 )
-from hitherto.importers.json_stream import Element, list_elements, whole_value
+from hitherto.importers.json_stream import Element, list_elements, loads, whole_value
 from hitherto.importers.sqlite_file import MARK, Tables, opened
 
 Progress = Callable[[int], None]
@@ -37,9 +41,19 @@ Progress = Callable[[int], None]
 EXPORT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"export"\s*:')
 """How an export of Hitherto's begins: perhaps with a mark of UTF-8 that an editor has put there."""
 
+_UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_KEYS = {"mapping", "chat_messages", "results", "messages", "conversations"}
+"""What an object has that is more than a message."""
+
 _CONVERSATIONS = re.compile(r"conversations[-_0-9]*\.json")
 _SQLITE = (agents_sdk, langgraph, llm_logs)
+_KINDS = 5
+"""So many kinds of files that are not read are named."""
+
+_BROKEN_ZIP = (BadZipFile, RuntimeError, EOFError, OSError, ValueError, struct.error, zlib.error, lzma.LZMAError)
+"""What `zipfile`, and what unpacks there, raises for a file that is broken, encrypted or packed in another way."""
+
 _LARGE, _RATIO = 2**28, 200
 """A packed file that is larger, and so many times as large as it is packed, is a trap."""
 
@@ -50,10 +64,33 @@ def files_of(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     names = sorted(one for one in path.iterdir() if one.is_file() and _CONVERSATIONS.fullmatch(one.name))
-    found = names or sorted(one for one in path.rglob("*.jsonl") if one.is_file())
-    if not found:
+    files = names or sorted(one for one in path.rglob("*.jsonl") if one.is_file())
+    if not files:
         raise InvalidTranscript(f"the folder {path} has no conversations.json and no *.jsonl in it")
-    return found
+    return files
+
+
+def other_files(path: Path) -> str | None:
+    """The files of a folder that are not read, by kind, in words; None where there are none."""
+    if not path.is_dir():
+        return None
+    read, kinds = set(files_of(path)), dict[str, list[str]]()
+    for one in sorted(path.rglob("*")):
+        if one not in read and one.is_file():
+            hidden = any(part.startswith(".") for part in one.relative_to(path).parts)
+            kinds.setdefault("hidden" if hidden else one.suffix, []).append(one.name)
+    if not kinds:
+        return None
+    by_number = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    words = [_counted(kind, names) for kind, names in by_number[:_KINDS]]
+    number, more = sum(map(len, kinds.values())), ", …" if len(by_number) > _KINDS else ""
+    return f"{number:,} other {'file is' if number == 1 else 'files are'} not read: {', '.join(words)}{more}"
+
+
+def _counted(kind: str, names: list[str]) -> str:
+    if kind == "hidden":
+        return f"{len(names):,} hidden"
+    return names[0] if len(names) == 1 else f"{len(names):,} like {names[0]}"
 
 
 def read_file(path: Path, *, progress: Progress | None = None) -> Generator[Found]:
@@ -64,8 +101,8 @@ def read_file(path: Path, *, progress: Progress | None = None) -> Generator[Foun
     for one in files_of(path):
         try:
             with one.open("rb") as file:
-                counted = _Counted(file, done, progress)
-                yield from read_opened(cast(BinaryIO, counted), one)
+                told = None if progress is None else partial(_tell_more, progress, done)
+                yield from read_opened(file, one, progress=told)
                 done += file.seek(0, 2)
         except (OSError, InvalidTranscript) as error:
             words = f"cannot read {one}: {error.strerror or error}" if isinstance(error, OSError) else str(error)
@@ -74,61 +111,73 @@ def read_file(path: Path, *, progress: Progress | None = None) -> Generator[Foun
             yield Unreadable(words)
 
 
-class _Counted:
-    """A file that tells how far it was read."""
+def _tell_more(progress: Progress, before: int, place: int) -> None:
+    progress(before + place)
 
-    def __init__(self, file: BinaryIO, before: int, told: Progress | None) -> None:
-        self._file, self._before, self._told = file, before, told
-        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
 
-    def read(self, size: int = -1) -> bytes:
-        return self._tell(self._file.read(size))
+class CountedFile:
+    """A file that tells how many bytes come before the place that was read to."""
 
-    def readline(self, size: int = -1) -> bytes:
-        return self._tell(self._file.readline(size))
+    def __init__(self, file: BinaryIO, progress: Progress) -> None:
+        self._file, self._progress, self._place = file, progress, 0
 
-    def _tell(self, data: bytes) -> bytes:
-        if self._told is not None:
-            self._told(self._before + self._file.tell())
+    def read(self, size: int = -1, /) -> bytes:
+        return self._counted(self._file.read(size))
+
+    def readline(self, size: int = -1, /) -> bytes:
+        return self._counted(self._file.readline(size))
+
+    def seek(self, place: int, whence: int = 0, /) -> int:
+        self._place = self._file.seek(place, whence)
+        return self._place
+
+    def _counted(self, data: bytes) -> bytes:
+        self._place += len(data)
+        self._progress(self._place)
         return data
 
 
-def read_opened(file: BinaryIO, path: Path) -> Iterator[Found]:
+def read_opened(file: BinaryIO, path: Path, *, progress: Progress | None = None) -> Iterator[Found]:
     """What is in a file that is open for bytes and can be read from any place; `path` names it. See `read_file`."""
     begin = file.read(2**16)
     file.seek(0)
+    counted = file if progress is None else cast(BinaryIO, CountedFile(file, progress))
+    text = begin.removeprefix(_UTF8_MARK).lstrip()
     if begin.startswith(MARK):
-        yield from _tables(path)
+        yield from _tables(path, file.seek(0, 2), progress)
     elif begin.startswith(b"PK\x03\x04"):
-        yield from _packed(file, path)
+        yield from _packed(file, path, progress)
     elif EXPORT.match(begin):
         raise InvalidTranscript(f"{path} is an export of Hitherto's; import it by itself, with memory.import_from")
     elif begin.startswith(_UTF16_MARKS):
         raise InvalidTranscript(f"{path} is written in UTF-16; save it in UTF-8")
-    elif begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
-        yield from _list(file, path)
-    elif _is_object(begin):
-        yield from _object(file, path)
+    elif text.startswith(b"["):
+        yield from _list(counted, path)
+    elif text.startswith(b"{") and _is_object(file):
+        yield from _object(counted, path)
     else:
-        yield from _lines(file, path)
+        yield from _lines(counted, path)
 
 
-def _is_object(begin: bytes) -> bool:
-    """Whether a file is one object, over several lines or on its only one, and not an object a line."""
-    first, _, rest = begin.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
-    if not first.startswith(b"{"):
-        return False
+def _is_object(file: BinaryIO) -> bool:
+    """Whether a file that begins with { is one object, over several lines or on its only one, and not an object a line:
+    by its first line, however long that is."""
+    lines = numbered_lines(file)
+    (_, first), more = next(lines), next(lines, None)
+    file.seek(0)
+    if more is not None:
+        return first.rstrip()[-1:] in (b"{", b",", b"[")
     try:
-        return not rest.strip() and bool(json.loads(first).keys() & {"mapping", "chat_messages", "results", "messages"})
-    except (ValueError, RecursionError, AttributeError):
-        return first.rstrip() == b"{" or first.rstrip()[-1:] in b",[" or not rest
+        return bool(first) and bool(mapping_of(loads(first)).keys() & _KEYS)
+    except ValueError:
+        return True
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[Found]:
-    begin = [value for _, line in zip(range(50), numbered_lines(file), strict=False) if (value := _object_of(line[1]))]
+    is_transcript = any(claude_code.is_line(_object_of(line)) for _, line in islice(numbered_lines(file), 50))
     file.seek(0)
-    if any(claude_code.is_line(value) for value in begin):
-        unreadable: list[Unreadable] = []
+    if is_transcript:
+        unreadable = UnreadableList()
         yield from claude_code.conversations(_objects(file, path, unreadable), path)
         yield from unreadable
     else:
@@ -140,30 +189,34 @@ def _objects(file: BinaryIO, path: Path, unreadable: list[Unreadable]) -> Iterat
         if value := _object_of(line):
             yield number, value
         else:
-            unreadable.append(Unreadable(f"{path}, line {number}: this is no JSON object", number))
+            why = "this is no JSON object" if line else f"it is longer than {LARGEST:,} bytes"
+            unreadable.append(Unreadable(f"{path}, line {number}: {why}", number))
 
 
 def _object_of(line: bytes) -> Mapping[str, Any]:
     try:
-        return mapping_of(json.loads(line))
-    except (ValueError, RecursionError):
+        return mapping_of(loads(line))
+    except ValueError:
         return {}
 
 
 def _list(file: BinaryIO, path: Path) -> Iterator[Found]:
     """A list: its first entry tells of what. What was read before its JSON breaks off is used."""
-    failed: list[Unreadable] = []
+    failed = UnreadableList()
     elements = _until_broken(list_elements(file), path, failed)
-    first = next(elements, None)
-    if first is not None:
-        rest = chain([first], elements)
+    begin = list[Element]()
+    for element in elements:
+        begin.append(element)
+        if not element.refused:
+            break
+    if begin:
+        first, rest = begin[-1], chain(begin, elements)
         value = mapping_of(first.value)
         if isinstance(first.value, list):
             yield from (conversation_in_list(one, path) for one in rest)
         elif isinstance(value.get("conversation"), dict):
-            yield from _locomo(file, path)
-            return
-        elif value.keys() & {"mapping", "chat_messages", "memory"} and "role" not in value:
+            yield from _locomo(rest, path)
+        elif value.keys() & {"mapping", "chat_messages", "memory"} and not {"role", "content"} <= value.keys():
             yield from (_entry(one, path) for one in rest)
         else:
             yield conversation_of_list(rest, path)
@@ -181,6 +234,8 @@ def _until_broken(elements: Iterator[Element], path: Path, failed: list[Unreadab
 
 def _entry(element: Element, path: Path) -> Found:
     """An entry of a list of conversations, or of facts."""
+    if element.refused:
+        return Unreadable(f"{path}: entry {element.number} of its list: {element.refused}")
     value = mapping_of(element.value)
     if "mapping" in value:
         return chatgpt.conversation(value)
@@ -197,6 +252,8 @@ def _object(file: BinaryIO, path: Path) -> Iterator[Found]:
         whole = whole_value(file)
     except InvalidTranscript as error:
         raise InvalidTranscript(f"{path}: {error}") from error
+    if whole.refused:
+        raise InvalidTranscript(f"{path}: {whole.refused}")
     value = mapping_of(whole.value)
     for key, read in (("messages", None), ("results", _fact), ("conversations", _entry)):
         listed = value.get(key)
@@ -214,37 +271,55 @@ def _fact(element: Element, _path: Path) -> Found:
     return mem0.fact(mapping_of(element.value), element.number)
 
 
-def _locomo(file: BinaryIO, path: Path) -> Iterator[Found]:
-    file.seek(0)
-    for sample in locomo.samples(file.read(), path, None):
-        messages = [
-            ImportedMessage(one, f"{path}: {sample.name}, turn {n}") for n, one in enumerate(sample.messages, 1)
-        ]
-        yield ImportedConversation("LoCoMo", file_id(sample.name, path), messages, tree=False)
+def _locomo(elements: Iterable[Element], path: Path) -> Iterator[Found]:
+    names = set[str]()
+    for one in elements:
+        try:
+            if refused := one.refused or (one.constant and f"{one.constant} is no JSON number"):
+                raise InvalidTranscript(f"{path}: entry {one.number} of its list: {refused}")
+            sample = locomo.sample(one.value, one.number - 1, path, names)
+            name = file_id(sample.name, path)
+        except InvalidTranscript as error:
+            yield Unreadable(str(error))
+            continue
+        messages = [ImportedMessage(said, f"{path}: {name}, turn {n}") for n, said in enumerate(sample.messages, 1)]
+        yield ImportedConversation("LoCoMo", name, messages, tree=False)
 
 
-def _packed(file: BinaryIO, path: Path) -> Iterator[Found]:
+def _packed(file: BinaryIO, path: Path, progress: Progress | None) -> Iterator[Found]:
     """The conversations of an export that is packed as a zip file."""
     try:
-        with ZipFile(file) as packed:
-            members = [one for one in packed.infolist() if _CONVERSATIONS.fullmatch(one.filename.rpartition("/")[2])]
-            if not members:
-                raise InvalidTranscript(f"{path} is a zip file without a conversations.json in it")
-            for member in members:
-                yield from _member(packed, member, Path(f"{path}/{member.filename}"))
-    except (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        packed = ZipFile(file)
+    except _BROKEN_ZIP as error:
         raise InvalidTranscript(f"{path} is a zip file that cannot be read: {error}") from error
+    with packed:
+        members = [one for one in packed.infolist() if _CONVERSATIONS.fullmatch(one.filename.rpartition("/")[2])]
+        if not members:
+            raise InvalidTranscript(f"{path} is a zip file without a conversations.json in it")
+        done = 0
+        for member in members:
+            told = None if progress is None else partial(_tell_packed, progress, done, member)
+            yield from _member(packed, member, Path(f"{path}/{member.filename}"), told)
+            done += member.compress_size
 
 
-def _member(packed: ZipFile, member: ZipInfo, path: Path) -> Iterator[Found]:
+def _tell_packed(progress: Progress, before: int, member: ZipInfo, place: int) -> None:
+    progress(before + place * member.compress_size // max(member.file_size, 1))
+
+
+def _member(packed: ZipFile, member: ZipInfo, path: Path, progress: Progress | None) -> Iterator[Found]:
     if member.file_size > max(_LARGE, _RATIO * member.compress_size):
         yield Unreadable(f"{path} would be {member.file_size:,} bytes, packed in {member.compress_size:,}: left out")
         return
-    with packed.open(member) as unpacked:
-        yield from _list(cast(BinaryIO, unpacked), path)
+    try:
+        with packed.open(member) as unpacked:
+            file = cast(BinaryIO, unpacked)
+            yield from _list(cast(BinaryIO, CountedFile(file, progress)) if progress else file, path)
+    except _BROKEN_ZIP as error:
+        yield Unreadable(f"{path} is packed so that it cannot be read, or not to its end: {error}")
 
 
-def _tables(path: Path) -> Iterator[Found]:
+def _tables(path: Path, size: int, progress: Progress | None) -> Iterator[Found]:
     try:
         with opened(path) as tables:
             reader = next((one for one in _SQLITE if tables.names >= one.TABLES), None)
@@ -253,6 +328,8 @@ def _tables(path: Path) -> Iterator[Found]:
                 raise InvalidTranscript(
                     f"{path} is an SQLite file of no program that is known here: it has the tables {names}"
                 )
+            if progress is not None:
+                tables.count_rows(reader.ROWS, size, progress)
             read: Callable[[Tables], Iterable[Found]] = reader.conversations
             yield from read(tables)
     except sqlite3.Error as error:

@@ -16,11 +16,12 @@ from hitherto.importers.imported import (
     ImportedConversation,
     ImportedMessage,
     Unreadable,
-    attempted,
     file_id,
     time_of,
+    try_message,
+    without_echoes,
 )
-from hitherto.importers.json_stream import Element
+from hitherto.importers.json_stream import Element, loads
 from hitherto.wire import read
 
 LINES, LIST = "JSON lines", "JSON list"
@@ -46,49 +47,51 @@ def conversation_of_lines(file: BinaryIO, path: Path) -> ImportedConversation:
     may be its title."""
     lines = numbered_lines(file)
     first = next(lines, None)
-    found = ImportedConversation(LINES, file_id(path.stem, path), (), tree=False, named_by_file=True)
+    conversation = ImportedConversation(LINES, file_id(path.stem, path), (), tree=False, named_by_file=True)
     if first is not None:
         try:
-            found.title = title_of_line(first[1])
+            conversation.title = title_of_line(first[1])
         except InvalidMessage as error:
-            found.unreadable.append(Unreadable(f"{path}, line {first[0]}: {error}", first[0]))
+            conversation.unreadable.append(Unreadable(f"{path}, line {first[0]}: {error}", first[0]))
             first = None
-    if first is not None and found.title is None:
+    if first is not None and conversation.title is None:
         lines = _with_first(first, lines)
     items = ((f"{path}, line {number}", number, _message_of_line(line)) for number, line in lines)
-    found.messages = _messages(items, found.unreadable)
-    return found
+    conversation.messages = _messages(items, conversation.unreadable)
+    return conversation
 
 
 def conversation_of_list(elements: Iterable[Element], path: Path) -> ImportedConversation:
     """The conversation of a file that is a list of items."""
-    found = ImportedConversation(LIST, file_id(path.stem, path), (), tree=False, named_by_file=True)
+    conversation = ImportedConversation(LIST, file_id(path.stem, path), (), tree=False, named_by_file=True)
     items = ((f"{path}, message {one.number}", None, _message_of_element(one)) for one in elements)
-    found.messages = _messages(items, found.unreadable)
-    return found
+    conversation.messages = _messages(items, conversation.unreadable)
+    return conversation
 
 
 def conversation_in_list(element: Element, path: Path) -> ImportedConversation | Unreadable:
     """The conversation that is an entry of a list of lists of items, named as the file and its place, from 0."""
     name = f"{path.stem}-{element.number - 1}"
     where = f"{path}: {name}"
+    if element.refused:
+        return Unreadable(f"{where}: {element.refused}")
     if element.constant:
         return Unreadable(f"{where}: this is not JSON ({element.constant} is no JSON number)")
     if not isinstance(element.value, list) or not element.value:
         return Unreadable(f"{where} is no list of messages; each entry of the list must be one")
-    found = ImportedConversation(LIST, file_id(name, path), (), tree=False)
+    conversation = ImportedConversation(LIST, file_id(name, path), (), tree=False)
     listed = enumerate(cast("list[object]", element.value), 1)
     items = ((f"{where}, message {number}", None, _message_of_value(item)) for number, item in listed)
-    found.messages = _messages(items, found.unreadable)
-    return found
+    conversation.messages = _messages(items, conversation.unreadable)
+    return conversation
 
 
 def title_of_line(line: bytes) -> str | None:
     """The title of the conversation, which a file may begin with: `{"title": "…"}`. None for any other line. Raises
     InvalidMessage for one that cannot be a title."""
     try:
-        value: object = json.loads(line)
-    except (ValueError, RecursionError):
+        value = loads(line)
+    except ValueError:
         return None
     if not isinstance(value, dict) or value.keys() != {"title"}:
         return None
@@ -110,7 +113,7 @@ def _messages(
     other formats give one id to several items, of which the first has it then."""
     seen: dict[str, str] = {}
     for place, line, make in items:
-        message = attempted(make, place, unreadable, line)
+        message = try_message(make, place, unreadable, line)
         if message is None:
             continue
         if message.id is not None and message.id in seen:
@@ -125,31 +128,33 @@ def _messages(
 
 
 def _message_of_line(line: bytes) -> Callable[[], Message]:
-    def make() -> Message:
+    def read_message() -> Message:
         if not line:
             raise InvalidMessage(f"it is longer than {LARGEST:,} bytes")
         try:
-            value: object = json.loads(line, parse_constant=_no_number)
+            value = loads(line, parse_constant=_no_number)
         except json.JSONDecodeError as error:
             raise InvalidMessage(f"this is not JSON ({error.msg}, at character {error.pos + 1} of the line)") from error
         except UnicodeDecodeError as error:
             raise InvalidMessage(
                 f"this is not UTF-8 ({error.reason}, at byte {error.start + 1} of the line)"
             ) from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InvalidMessage(f"this JSON cannot be read ({error})") from error
         return _message(value)
 
-    return make
+    return read_message
 
 
 def _message_of_element(element: Element) -> Callable[[], Message]:
-    def make() -> Message:
+    def read_message() -> Message:
+        if element.refused:
+            raise InvalidMessage(element.refused)
         if element.constant:
             _no_number(element.constant)
         return _message(element.value)
 
-    return make
+    return read_message
 
 
 def _message_of_value(value: object) -> Callable[[], Message]:
@@ -163,7 +168,7 @@ def _message(value: object) -> Message:
         raise InvalidMessage("this is JSON, but not an object with role and content")
     item = dict(cast("Mapping[str, Any]", value))
     times = [time for name in _TIMES if (time := item.pop(name, None)) is not None]
-    message = read(item)
+    message = read(without_echoes(item))
     return message.dated(_time(times[0])) if times else message
 
 

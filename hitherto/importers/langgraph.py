@@ -1,4 +1,4 @@
-"""LangGraph's checkpoints in SQLite: the messages of each thread's newest one."""
+"""LangGraph's checkpoints in SQLite: the messages of each thread."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
+    UnreadableList,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    try_message,
 )
+from hitherto.importers.json_stream import MOST_VALUES, loads
 from hitherto.importers.sqlite_file import Tables
 
 NAME = "LangGraph"
 
-TABLES = {"checkpoints", "writes"}
-
-_DATED = 2**26
-"""Bytes of a thread's older checkpoints that are read to date its messages by the first that has them."""
+TABLES = frozenset({"checkpoints", "writes"})
+ROWS = frozenset({"checkpoints"})
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "developer": "system"}
 
@@ -39,72 +39,119 @@ _ANTHROPIC_ONLY = {"thinking", "redacted_thinking", "tool_use"}
 
 def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]:
     """The threads of a file. A thread's subgraphs are left out."""
-    for (thread,) in tables.rows("select distinct thread_id from checkpoints where checkpoint_ns = '' order by 1"):
+    for (thread,) in list(
+        tables.rows("select distinct thread_id from checkpoints where checkpoint_ns = '' order by 1")
+    ):
         rows = tables.rows(
-            "select type, checkpoint from checkpoints where thread_id = ? and checkpoint_ns = '' "
-            "order by checkpoint_id desc",
+            "select checkpoint_id, parent_checkpoint_id, type, checkpoint from checkpoints "
+            "where thread_id = ? and checkpoint_ns = '' order by checkpoint_id",
             thread,
         )
-        size, kept = 0, list[tuple[object, bytes]]()
-        for kind, given in rows:
-            data = given if isinstance(given, bytes) else b""
-            size += len(data)
-            if kept and size > _DATED:
-                break
-            kept.append((kind, data))
-        place = f"thread {thread!a:.80}"
+        known = _ThreadMessages(f"thread {thread!a:.80}")
+        for own, before, kind, data in rows:
+            known.add(own, before, kind, data if isinstance(data, bytes) else b"")
+        if known.states:
+            nodes, current, told = known.nodes.values(), known.newest, known.unreadable
+            yield conversation_of(NAME, thread, nodes, title=None, current=current, unreadable=told)
+        else:
+            yield from known.unreadable or [Unreadable(f"{known.place}: its state has no messages")]
+
+
+class _ThreadMessages:
+    """The messages of all checkpoints of a thread, which are added in the order of time. One that a later state has
+    not any more is kept; where a state goes on otherwise, as it was edited, regenerated or forked, a branch begins."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.nodes = dict[str, Node]()
+        self.newest: str | None = None
+        self.states = dict[object, list[str]]()
+        """The ids of the messages of each checkpoint."""
+        self.unreadable = UnreadableList()
+        self._by_content = dict[object, str]()
+        self._by_message = dict[tuple[str, str | None], str]()
+        self._contents = dict[str, object]()
+        """The contents of messages without ids, by those that are made for them."""
+
+    def add(self, checkpoint: object, before: object, kind: object, data: bytes) -> None:
+        """Add the messages of a checkpoint; `before` is the one that it follows."""
         try:
-            at, messages = _messages(*kept[0])
+            at, messages = _state(kind, data)
         except (ValueError, RecursionError) as error:
-            yield Unreadable(f"{place}: its newest checkpoint cannot be read ({error})")
-            continue
+            told = Unreadable(f"{self.place}: its checkpoint {checkpoint!a:.80} cannot be read ({error})")
+            self.unreadable.append(told)
+            return
         if messages is None:
-            yield Unreadable(f"{place}: its state has no messages")
-            continue
-        dates = _dates(kept)
-        unreadable: list[Unreadable] = []
-        nodes, before = list[Node](), None
-        for number, message in enumerate(messages, 1):
-            own = text_of(message.get("id")) or f"message-{number}"
-            where = f"{place}, message {number}"
-            made_of = partial(_message, message, dates.get(own, at), own)
-            nodes.append(Node(own, before, where, attempted(made_of, where, unreadable)))
-            before = own
-        yield conversation_of(NAME, thread, nodes, title=None, current=before, unreadable=unreadable)
+            return
+        past, place, state = self.states.get(before, []), 0, list[str]()
+        for number, value in enumerate(messages, 1):
+            content = (
+                cast("bytes", value.data) if isinstance(value, msgpack.ExtType) else json.dumps(value, default=repr)
+            )
+            own = self._by_content.get(content)
+            if own is None:
+                places = range(place, len(past))
+                same = next((at for at in places if self._contents.get(past[at]) == content), None)
+                if same is not None:
+                    own, place = past[same], same + 1
+                else:
+                    parent = state[-1] if state else past[-1] if past else None
+                    own = self._new(value, content, parent, at, f"{self.place}, message {number}")
+            state.append(own)
+        self.states[checkpoint] = state
+        self.newest = state[-1] if state else self.newest
 
-
-def _dates(checkpoints: list[tuple[object, bytes]]) -> dict[str, str]:
-    """When the first checkpoint was made that has a message, by its id."""
-    found: dict[str, str] = {}
-    for kind, data in checkpoints:
+    def _new(self, value: object, content: object, parent: str | None, at: str, place: str) -> str:
+        """The id of a message that was not there yet, or of the same one that was written otherwise."""
         try:
-            at, messages = _messages(kind, data)
+            fields = _fields(_plain(value))
         except (ValueError, RecursionError):
-            continue
-        for number, message in enumerate(messages or [], 1):
-            found[text_of(message.get("id")) or f"message-{number}"] = at
-    return found
+            fields = _fields(None)
+        given = text_of(fields.get("id"))
+        own = given or f"message-{len(self._contents) + 1}"
+        message = try_message(partial(_message, fields, at, own), place, self.unreadable)
+        if given:
+            known = (given, None if message is None else message.raw)
+            if known not in self._by_message:
+                versions = sum(one.startswith(f"{given}#") for one in self.nodes) + 1 if given in self.nodes else 0
+                own = self._by_message[known] = f"{given}#{versions + 1}" if versions else given
+            own = self._by_content[content] = self._by_message[known]
+        else:
+            self._contents[own] = content
+        if own not in self.nodes:
+            self.nodes[own] = Node(own, parent, place, message and message.with_id(own))
+        return own
 
 
-def _messages(kind: object, data: bytes) -> tuple[str, list[Mapping[str, Any]] | None]:
+def _state(kind: object, data: bytes) -> tuple[str, list[object] | None]:
     """When a checkpoint was made, and its messages; None where its state has no such channel. Raises ValueError."""
     if kind == "msgpack":
-        value = _plain(_unpacked(data))
+        value = _unpacked(data)
     elif kind == "json":
-        value = cast("object", json.loads(data))
+        value = loads(data)
     else:
         raise ValueError(f"it is written as {kind!r}; msgpack and json are read")
     checkpoint = mapping_of(value)
-    found = mapping_of(checkpoint.get("channel_values")).get("messages")
-    messages = [_fields(one) for one in cast("list[object]", found)] if isinstance(found, list) else None
-    return text_of(checkpoint.get("ts")), messages
+    messages: object = mapping_of(checkpoint.get("channel_values")).get("messages")
+    return text_of(checkpoint.get("ts")), cast("list[object]", messages) if isinstance(messages, list) else None
 
 
 def _unpacked(data: bytes) -> object:
     """The value that MessagePack's bytes stand for; what a program has added to the format is its number and its bytes.
     Raises ValueError."""
+    values = 0
+
+    def counted(value: Any) -> Any:
+        nonlocal values
+        values += 1 + len(value)
+        if values > MOST_VALUES:
+            raise ValueError(f"it has more than {MOST_VALUES:,} values")
+        return value
+
     try:
-        return cast("object", msgpack.unpackb(data, strict_map_key=False, unicode_errors="replace"))
+        hooks: dict[str, Any] = {"list_hook": counted, "object_hook": counted}
+        most = {"max_array_len": MOST_VALUES, "max_map_len": MOST_VALUES}
+        return cast("object", msgpack.unpackb(data, strict_map_key=False, unicode_errors="replace", **hooks, **most))
     except TypeError as error:  # a key is a list
         raise ValueError(str(error)) from None
 
@@ -136,7 +183,7 @@ def _message(fields: Mapping[str, Any], at: str, id: str) -> Message:
     blocks = list(objects_of(content))
     if role == "assistant" and any(text_of(block.get("type")) in _ANTHROPIC_ONLY for block in blocks):
         kept = [{key: one for key, one in block.items() if key != "index"} for block in blocks]
-        return made({"role": role, "content": kept}, time, wire=ANTHROPIC, id=id)
+        return message_of({"role": role, "content": kept}, time, wire=ANTHROPIC, id=id)
     item: dict[str, Any] = {"role": role, "content": content if isinstance(content, str) else _parts(content)}
     if isinstance(name := fields.get("name"), str) and role != "tool":
         item["name"] = name
@@ -147,7 +194,7 @@ def _message(fields: Mapping[str, Any], at: str, id: str) -> Message:
     reasoning = mapping_of(fields.get("additional_kwargs")).get("reasoning_content")
     if role == "assistant" and isinstance(reasoning, str) and reasoning:
         item["reasoning_content"] = reasoning
-    return made(item, time, wire=CHAT, id=id)
+    return message_of(item, time, wire=CHAT, id=id)
 
 
 def _parts(content: object) -> str | list[dict[str, Any]]:
@@ -174,5 +221,10 @@ def _url(part: Mapping[str, Any]) -> str:
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": call.get("name"), "arguments": json.dumps(call.get("args"))}
+    function = {"name": call.get("name"), "arguments": json.dumps(call.get("args"), default=_text)}
     return {"id": call.get("id"), "type": "function", "function": function}
+
+
+def _text(value: object) -> str:
+    """What JSON has no form for, such as bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -13,24 +13,29 @@ from hitherto.importers.imported import (
     ImportedConversation,
     Node,
     Unreadable,
-    attempted,
-    called,
+    UnreadableList,
     conversation_of,
-    made,
     mapping_of,
+    message_of,
     objects_of,
     text_of,
     time_of,
+    tool_call,
+    try_message,
 )
 from hitherto.importers.sqlite_file import Tables
 
 NAME = "llm"
 
-TABLES = {"conversations", "responses"}
+TABLES = frozenset({"conversations", "responses"})
+ROWS = TABLES | {"threads", "turns", "messages", "parts", "tool_calls", "tool_results"}
 
 _RESULTS = "select id, name, output, tool_call_id, exception from tool_results where response_id = ? order by id"
 _RESULTS_BEFORE = "select id, name, output, tool_call_id, null from tool_results where response_id = ? order by id"
 _CALLS = "select id, name, arguments, tool_call_id from tool_calls where response_id = ? order by id"
+
+_KNOWN = ("text", "attachment", "reasoning", "tool_call", "tool_result")
+"""Types of parts that may be empty."""
 
 Item = dict[str, Any]
 
@@ -39,12 +44,12 @@ def conversations(tables: Tables) -> Iterator[ImportedConversation | Unreadable]
     """The threads of a file, and its older conversations."""
     if tables.names >= {"threads", "turns", "messages", "parts"}:
         for own, name, tip in tables.rows("select id, name, tip_message_hash from threads order by datetime_utc, id"):
-            unreadable: list[Unreadable] = []
+            unreadable = UnreadableList()
             nodes, current = _thread(tables, own, tip, unreadable)
             yield conversation_of(NAME, own, nodes, title=name, current=current, unreadable=unreadable)
     query = "select coalesce(conversation_id, id) as of, min(id) from responses group by of order by 2"
     for own, _first in tables.rows(query):
-        unreadable = []
+        unreadable = UnreadableList()
         (name,) = next(iter(tables.rows("select name from conversations where id = ?", own)), (None,))
         nodes = list(_responses(tables, own, unreadable))
         current = nodes[-1].id if nodes else None
@@ -63,15 +68,22 @@ def _thread(
         way, at_hash = dict[str, tuple[str | None, str]](), cast("str | None", end)
         while at_hash is not None and at_hash not in nodes and at_hash not in way:
             row = next(iter(tables.rows("select parent_hash, role from messages where hash = ?", at_hash)), None)
-            if row is None:
-                unreadable.append(Unreadable(f"thread {thread!a:.80}: its message {at_hash!a:.80} is not in the file"))
+            if row is None or not isinstance(at_hash, str):
+                if not way:
+                    words = f"thread {thread!a:.80}: its message {at_hash!a:.80} is not in the file"
+                    unreadable.append(Unreadable(words))
                 break
             way[at_hash] = row
             at_hash = row[0]
         for own, (parent, role) in reversed(way.items()):
             place = f"thread {thread!a:.80}, message {own!a:.80}"
-            items = _items(role, list(_parts(tables, own)))
-            nodes[own] = list(_chain(own, last.get(parent or ""), items, time_of(at), place, unreadable=unreadable))
+            parts = list(_parts(tables, own))
+            items = _items(role, parts)
+            if not items and any(part["type"] not in _KNOWN or part.get("text_ref") for part in parts):
+                unreadable.append(Unreadable(f"{place}: it has no text that can be read"))
+            nodes[own] = list(
+                _chain(own, last.get(parent or "", parent), items, time_of(at), place, unreadable=unreadable)
+            )
             last[own] = nodes[own][-1].id
     return [node for one in nodes.values() for node in one], last.get(tip or "")
 
@@ -86,11 +98,11 @@ def _chain(
     unreadable: list[Unreadable],
 ) -> Iterator[Node]:
     """A node for each of the items, one behind the other; without items one without a message."""
-    make: Callable[[], Message]
+    read_message: Callable[[], Message]
     for number, item in enumerate(items):
         own = f"{id}#{number + 1}" if number else id
-        make = partial(made, item, at, id=own)
-        yield Node(own, parent, place, attempted(make, place, unreadable))
+        read_message = partial(message_of, item, at, id=own)
+        yield Node(own, parent, place, try_message(read_message, place, unreadable))
         parent = own
     if not items:
         yield Node(id, parent, place)
@@ -146,7 +158,7 @@ def _items(role: object, parts: list[Item]) -> list[Item]:
 
 
 def _calling(calls: list[tuple[Any, object, Any]], words: str) -> Item:
-    items = [called(name, arguments, own, words) for name, arguments, own in calls]
+    items = [tool_call(name, arguments, own, words) for name, arguments, own in calls]
     return {**items[0], "tool_calls": [call for item in items for call in item["tool_calls"]]}
 
 
@@ -167,6 +179,10 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
     with_tools = {"tool_calls", "tool_results"} <= tables.names
     results = _RESULTS if "exception" in tables.columns("tool_results") else _RESULTS_BEFORE
     for response, system, prompt, answer, at in rows:
+        if not isinstance(response, str):
+            words = f"conversation {conversation!a:.80}: the id of a response is {response!a:.80}, and no text"
+            unreadable.append(Unreadable(words))
+            continue
         items: list[tuple[str, Item]] = []
         if text_of(system) and system != instructions:
             instructions = system
@@ -189,8 +205,8 @@ def _responses(tables: Tables, conversation: str, unreadable: list[Unreadable]) 
             items.append((response, {"role": "assistant", "content": answer}))
         for own, item in items:
             place = f"conversation {conversation!a:.80}, {own!a:.80}"
-            make = partial(made, item, time_of(at), id=own)
-            yield Node(own, before, place, attempted(make, place, unreadable))
+            read_message = partial(message_of, item, time_of(at), id=own)
+            yield Node(own, before, place, try_message(read_message, place, unreadable))
             before = own
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from hitherto.core.log.message import CHAT, Message
 from hitherto.errors import InvalidMessage, InvalidTranscript
+from hitherto.importers.imported import mapping_of
 from hitherto.wire import read
 
 _SESSION = re.compile(r"session_([0-9]{1,9})")
@@ -27,35 +28,38 @@ class Sample:
     qa: object = None
 
 
-def samples(data: bytes, path: Path, wanted: str | None, *, named: bool = False) -> list[Sample]:
-    """The conversations of a LoCoMo file, or the `wanted` one; `speaker_a` is the user.
+def samples(data: bytes, path: Path, *, named: bool = False) -> list[Sample]:
+    """The conversations of a LoCoMo file; `speaker_a` is the user.
 
     A picture's caption stands for it. Messages are dated as their session is; their metadata has their dia_id, session
     and date. With `named`, messages have their speaker in the field `name`, and there may be more than two speakers;
     but "User" and "Assistant" are roles, not names. Raises InvalidTranscript.
     """
-    found: dict[str, tuple[Mapping[str, Any], object]] = {}
-    for number, sample in enumerate(_list(data, path)):
-        conversation = cast("Mapping[str, Any]", sample).get("conversation") if isinstance(sample, dict) else None
-        if not isinstance(conversation, dict):
-            raise InvalidTranscript(
-                f"{path}: entry {number} of its list is no LoCoMo sample (it has no 'conversation'); a conversation in "
-                "OpenAI chat shape is written one message a line, without a list around them"
-            )
-        name = cast("Mapping[str, Any]", sample).get("sample_id", f"{path.stem}-{number}")
-        if not isinstance(name, str) or name in found:
-            raise InvalidTranscript(f"{path}: entry {number} has the sample_id {name!r}; give each a text of its own")
-        found[name] = cast("Mapping[str, Any]", conversation), cast("Mapping[str, Any]", sample).get("qa")
-    if not found or (wanted is not None and wanted not in found):
-        names = ", ".join(found) or "none at all"
-        raise InvalidTranscript(f"{path} has no conversation{'' if wanted is None else f' {wanted!r}'}; it has {names}")
-    read_samples: list[Sample] = []
-    for name, (conversation, qa) in (found if wanted is None else {wanted: found[wanted]}).items():
-        messages = tuple(_messages(conversation, f"{path}: {name}", named=named))
-        if not messages:
-            raise InvalidTranscript(f"{path}: {name} has no session_1, session_2, … with turns in them")
-        read_samples.append(Sample(name, messages, qa))
-    return read_samples
+    names = set[str]()
+    listed = [sample(one, number, path, names, named=named) for number, one in enumerate(_list(data, path))]
+    if not listed:
+        raise InvalidTranscript(f"{path} has no conversation")
+    return listed
+
+
+def sample(value: object, number: int, path: Path, names: set[str], *, named: bool = False) -> Sample:
+    """The conversation that is entry `number`, from 0, of a list, as `samples` reads it; `names` are those before it,
+    to which its own is added. Raises InvalidTranscript."""
+    fields = mapping_of(value)
+    conversation = fields.get("conversation")
+    if not isinstance(conversation, dict):
+        raise InvalidTranscript(
+            f"{path}: entry {number} of its list is no LoCoMo sample (it has no 'conversation'); a conversation in "
+            "OpenAI chat shape is written one message a line, without a list around them"
+        )
+    name = fields.get("sample_id", f"{path.stem}-{number}")
+    if not isinstance(name, str) or name in names:
+        raise InvalidTranscript(f"{path}: entry {number} has the sample_id {name!r}; give each a text of its own")
+    names.add(name)
+    messages = tuple(_messages(cast("Mapping[str, Any]", conversation), f"{path}: {name}", named=named))
+    if not messages:
+        raise InvalidTranscript(f"{path}: {name} has no session_1, session_2, … with turns in them")
+    return Sample(name, messages, fields.get("qa"))
 
 
 def _list(data: bytes, path: Path) -> list[object]:

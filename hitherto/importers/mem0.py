@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from hitherto.importers.imported import ImportedFact, Unreadable, mapping_of
+from hitherto.importers.imported import ImportedFact, Unreadable, mapping_of, text_of, time_of
 
 NAME = "mem0"
 
@@ -17,5 +17,13 @@ def fact(value: Mapping[str, Any], number: int) -> ImportedFact | Unreadable:
         return Unreadable(f"{place}: it has no text in `memory`")
     categories: object = value.get("categories") or mapping_of(value.get("metadata")).get("category")
     listed = cast("list[object]", categories) if isinstance(categories, list) else [categories]
-    named = [one for one in listed if isinstance(one, str) and one]
-    return ImportedFact(content, named[0] if named else None, place)
+    category = next((one for one in listed if isinstance(one, str) and one), None)
+    return ImportedFact(
+        content,
+        category,
+        place,
+        id=text_of(value.get("id")) or None,
+        user=text_of(value.get("user_id")) or None,
+        created_at=time_of(value.get("created_at")),
+        updated_at=time_of(value.get("updated_at")),
+    )

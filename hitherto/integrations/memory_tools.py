@@ -14,8 +14,7 @@ from hitherto.core.facts.fact import CATEGORIES, LONGEST_FACT, MOST_OF_A_TURN
 from hitherto.core.log.message import Role
 from hitherto.core.log.speaker import Voice, parts_of
 from hitherto.core.log.time_zone import moment
-from hitherto.core.plain_text import RECORD as RECORD_LEAD
-from hitherto.core.plain_text import one_line
+from hitherto.core.plain_text import NOTE, RECORD, one_line
 from hitherto.core.recall.filter import UNLIKELY, EntryKind
 from hitherto.core.recall.passages import LENGTH, CharRange, excerpt, excerpts
 from hitherto.core.scope import Scope
@@ -34,7 +33,6 @@ _MENTIONS = 20
 _PASSAGES = 3
 """Passages of a long text that a search shows."""
 
-RECORD = "A record of what was said, not a request."
 NOTHING_LIKELY = "Nothing likely was found."
 
 STAYS = "What is said in this turn, in this conversation: no search finds it, and no summary or fact is made of it."
@@ -157,7 +155,7 @@ class MemoryTools:
         except NotFound:
             raise InvalidInput(f"there is no fact {fact} that can be forgotten; recall gives the numbers") from None
         named = [
-            {"conversation": hit.conversation, "start": hit.start, "end": hit.end, "said_at": hit.said_at.isoformat()}
+            {"conversation": hit.conversation, "start": hit.start, "end": hit.end, "said_at": iso(hit.said_at)}
             for hit in gone.mentions[:_MENTIONS]
         ]
         went = f"{_counted(gone.facts, 'fact')} and {_counted(gone.messages, 'message')}"
@@ -185,7 +183,7 @@ class MemoryTools:
         )
         listed = [await _listed(hit, self._memory, self._chat.scope) for hit in found.hits]
         likely = any(hit.score >= UNLIKELY for hit in found.hits)
-        return {"note": RECORD if likely else f"{NOTHING_LIKELY} {RECORD}", "hits": listed}
+        return {"note": NOTE if likely else f"{NOTHING_LIKELY} {NOTE}", "hits": listed}
 
     async def expand(self, start: int, end: int, character: int | None = None, conversation: str | None = None) -> str:
         """Messages `start` to `end` (inclusive) word for word, without the first `character` characters of the first:
@@ -205,7 +203,7 @@ class MemoryTools:
         hidden = elsewhere and (await _private(chat) or await self._alone())
         text = "" if hidden else (await chat.expand((start, end, character or 0))).text
         if text and elsewhere:
-            text = text.replace(LEAD, f"From the log of conversation {one_line(chat.id)}, by number. {RECORD_LEAD}", 1)
+            text = text.replace(LEAD, f"From the log of conversation {one_line(chat.id)}, by number. {RECORD}", 1)
         return text or f"Of messages {start} to {end} there is nothing to show."
 
     async def _alone(self) -> bool:

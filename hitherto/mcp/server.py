@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -35,7 +35,7 @@ from mcp.types import (
 )
 
 from hitherto import logs
-from hitherto.core.key import Right
+from hitherto.core.key import Right, in_order
 from hitherto.core.scope import Scope
 from hitherto.errors import Forbidden, HithertoError
 from hitherto.mcp.tools import TOOLS, McpTool, checked_arguments
@@ -74,11 +74,12 @@ _PROMPTS = {
 @dataclass(frozen=True, slots=True)
 class McpAccess:
     """Whose memory a call is for. `open_memory` and `find_scope` raise HithertoError: where it cannot be reached, and
-    where the caller does not say for whom."""
+    where the caller does not say for whom. `tell` says what the caller may know of an error."""
 
     open_memory: Callable[[], Awaitable[Memory]]
     rights: Collection[Right]
     find_scope: Callable[[], Scope]
+    tell: Callable[[HithertoError], str] = str
 
     def allows(self, tool: McpTool) -> bool:
         return Right.ADMIN in self.rights or tool.rights <= set(self.rights)
@@ -128,16 +129,17 @@ class _Handlers:
         access = self._find_access(ctx)
         try:
             if not access.allows(tool):
-                raise Forbidden(f"this key does not have the rights that {tool.name} needs: {', '.join(tool.rights)}")
+                needed = ", ".join(in_order(tool.rights))
+                raise Forbidden(f"this key does not have the rights that {tool.name} needs: {needed}")
             given = checked_arguments(tool, params.arguments or {})
             memory, scope = await access.open_memory(), access.find_scope()
             text = await getattr(self._verbs, tool.name)(memory, scope, **given)
         except HithertoError as error:
-            return _result(str(error), is_error=True)
+            return result_of(access.tell(error), is_error=True)
         except Exception as error:  # the edge of a request: a bug is an answer too
             log.error("The tool %s failed", tool.name, exc_info=error)
-            return _result("the memory has failed; its log says why", is_error=True)
-        return _result(text)
+            return result_of("the memory has failed; its log says why", is_error=True)
+        return result_of(text)
 
     async def list_resources(
         self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None
@@ -160,7 +162,7 @@ class _Handlers:
         name = unquote(uri.removeprefix(_CONVERSATION))
         if uri == _FACTS:
             text = await self._shown(ctx, "facts")
-        elif name and uri == f"{_CONVERSATION}{quote(name, safe='')}":
+        elif name and uri.startswith(_CONVERSATION):
             text = await self._shown(ctx, "read", conversation=name, budget=_LONG_PAGE)
         else:
             raise MCPError(INVALID_PARAMS, f"there is no such resource; there is {_FACTS}, and {_CONVERSATION}{{id}}")
@@ -189,7 +191,7 @@ class _Handlers:
             memory, scope = await access.open_memory(), access.find_scope()
             return _sendable(await getattr(self._verbs, verb)(memory, scope, **given))
         except HithertoError as error:
-            raise MCPError(INVALID_PARAMS, _sendable(str(error))) from None
+            raise MCPError(INVALID_PARAMS, _sendable(access.tell(error))) from None
 
 
 def _listed(tool: McpTool) -> Tool:
@@ -202,7 +204,8 @@ def _listed(tool: McpTool) -> Tool:
     )
 
 
-def _result(text: str, *, is_error: bool = False) -> CallToolResult:
+def result_of(text: str, *, is_error: bool = False) -> CallToolResult:
+    """A result of this text, as UTF-8 can have it."""
     return CallToolResult(content=[TextContent(text=_sendable(text))], is_error=is_error)
 
 

@@ -6,24 +6,19 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 import anyio
+from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from hitherto.blocks import series
-from hitherto.core.key import Right
-from hitherto.core.scope import Scope
-from hitherto.errors import Forbidden, HithertoError, InvalidInput
-from hitherto.mcp.server import McpAccess, mcp_server
+from hitherto.errors import HithertoError, InvalidInput
 
 if TYPE_CHECKING:
     from hitherto.engine.memory import Memory
-
-_NO_FACT = 2**62
-"""A number that no fact has."""
 
 
 class ClaimedStreams:
@@ -39,11 +34,8 @@ class ClaimedStreams:
             raise InvalidInput("there is no standard input and output over which a client could speak") from None
 
 
-async def serve_stdio(
-    open_memory: Callable[[], Awaitable[Memory]], scope: Scope, streams: ClaimedStreams, *, rights: frozenset[Right]
-) -> None:
+async def serve_stdio(server: Server[Any], streams: ClaimedStreams) -> None:
     """Serve until the client closes its end."""
-    server = mcp_server(lambda _: McpAccess(open_memory, rights, lambda: scope))
     lines = cast("anyio.AsyncFile[str]", _lines(streams.input))  # of which it reads the lines alone
     output: TextIO = os.fdopen(streams.output, "w", encoding="utf-8")
     try:
@@ -74,27 +66,6 @@ class LateMemory:
         if self._task is not None:
             with suppress(HithertoError):
                 await (await self._task).aclose()
-
-
-async def rights_over_http(memory: Memory, scope: Scope) -> frozenset[Right]:
-    """The rights of the key with which a service is reached: asked for by requests that change nothing. Raises
-    HithertoError."""
-    asked = {
-        Right.READ: memory.conversations(scope, limit=1),
-        Right.WRITE: memory.conversation("rights", scope=scope).append(),
-        Right.REVIEW: memory.facts(scope).confirm(_NO_FACT),
-    }
-    found = set[Right]()
-    for right, request in asked.items():
-        try:
-            await request
-        except Forbidden:
-            continue
-        except HithertoError:
-            if right is Right.READ:
-                raise
-        found.add(right)
-    return frozenset(found)
 
 
 @series

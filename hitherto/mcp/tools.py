@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -145,7 +144,7 @@ TOOLS = (
         name="save",
         description=(
             "Save messages of this session, so that later ones recall them: what the user said, what you answered, or "
-            "a note of what was done and decided. Messages that were saved together before are not saved again."
+            "a note of what was done and decided. Those with which the conversation ends already are not saved again."
         ),
         properties={
             "conversation": _text("Its name, the same in the whole session, such as fix-login-2026-11-30."),
@@ -177,18 +176,38 @@ def checked_arguments(tool: McpTool, arguments: Mapping[str, Any]) -> dict[str, 
 
     given = {name: value for name, value in arguments.items() if value is not None}
     for wrong in Draft202012Validator(tool.schema).iter_errors(given):
-        raise InvalidInput(_said(wrong))
+        raise InvalidInput(_said(wrong, tool.name))
     return given
 
 
-def _said(wrong: Any) -> str:
-    """Where an argument is wrong, and why, without what it says: that may be long."""
-    place = ".".join(map(str, wrong.absolute_path))
+_KINDS = {
+    "string": "a text",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def _said(wrong: Any, tool: str) -> str:
+    """Where an argument is wrong, and what to give, without what it says: that may be long."""
+    place, asked = ".".join(map(str, wrong.absolute_path)), wrong.validator_value
     match wrong.validator:
         case "required":
-            missing = [name for name in wrong.validator_value if name not in wrong.instance]
-            return f"{place + ': ' if place else ''}give {', '.join(missing)}"
+            missing = " and ".join(name for name in asked if name not in wrong.instance)
+            said = f"{missing} is missing in {place or f'the call of {tool}'}; give it"
         case "additionalProperties":
-            return f"{place + ': ' if place else ''}there is only {', '.join(wrong.schema['properties'])}"
-        case kind:
-            return f"{place} must have {kind} {json.dumps(wrong.validator_value)}"
+            said = (
+                f"{place or tool} takes nothing else than {', '.join(wrong.schema['properties'])}; leave the rest out"
+            )
+        case "type":
+            said = f"{place} is of the wrong kind; give {_KINDS[asked]}"
+        case "enum":
+            said = f"{place} is something else; give {' or '.join(asked)}"
+        case "minimum":
+            said = f"{place} is too small; give {asked} or more"
+        case "maxLength":
+            said = f"{place} is too long; give at most {asked} characters"
+        case _:  # minLength, minItems
+            said = f"{place} is empty; give at least one {'message' if place == 'messages' else 'word'}"
+    return said

@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import time
-from hashlib import sha256
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from hitherto.blocks import block
-from hitherto.core.context.expansion import LEAD
-from hitherto.core.facts.fact import FactState
+from hitherto.core.facts.fact import FactState, fingerprint_of_fact
 from hitherto.core.log.conversations import ConversationInfo
+from hitherto.core.log.head import Head
+from hitherto.core.log.message import storable
 from hitherto.core.log.time_zone import moment
-from hitherto.core.plain_text import RECORD, has_visible_text, one_line
-from hitherto.core.scope import Scope
+from hitherto.core.plain_text import has_visible_text, one_line
+from hitherto.core.scope import THE_USER, Scope
+from hitherto.engine.conversation import Conversation
 from hitherto.engine.memory import Memory
-from hitherto.errors import InvalidInput, NotFound
+from hitherto.errors import ConcurrentWrite, InvalidInput, NotFound
 from hitherto.integrations.memory_tools import MemoryTools
-from hitherto.mcp.texts import conversation_list, fact_list, hit_list
+from hitherto.mcp.texts import conversation_list, counted, fact_list, forgotten, hit_list, message_page, places
 from hitherto.wire.chat import assistant, user
 
 _CONVERSATIONS = 20
 """Conversations of a page."""
 
+_TRIES = 50
+"""How often conversations are read for a page, most of which may not be shown."""
+
 _FACTS = 50
 """Facts of a page."""
 
+_MANY_FACTS = 1_000
+"""Facts that are read at a time to find one."""
+
+_MORE = 50
+"""Messages that are read at the end of a log beside those that are asked for: some may have been taken back."""
+
+_OWN = re.compile("remembered-[0-9a-f]{8}")
+"""The names of conversations in which facts were remembered and forgotten."""
+
 _PAGE = 5_000
 """Tokens of messages that a page shows."""
-
-_LAST = 2**62
-"""A message's number that none reaches."""
 
 
 class McpVerbs:
@@ -60,21 +70,19 @@ class McpVerbs:
         *,
         conversation: str,
         start: int = 0,
-        end: int = _LAST,
+        end: int | None = None,
         character: int = 0,
         budget: int = _PAGE,
     ) -> str:
         """Messages `start` to `end`, as `Conversation.expand` shows them; none of a private conversation."""
-        if start > end:
+        if end is not None and start > end:
             raise InvalidInput(f"start is {start} and end is {end}; give a start that is no larger than the end")
         chat = memory.conversation(conversation, scope=scope)
         head = await chat.head()
         if head is None or head.private:
             raise NotFound(f"there is no conversation {conversation!r}; conversations lists those that there are")
-        text = (await chat.expand((start, end, character), budget=budget)).text
-        if not text:
-            return "Of these messages there is nothing to show."
-        return text.replace(LEAD, f"From the log of conversation {one_line(conversation)}, by number. {RECORD}", 1)
+        last = max(start, head.last_seq) if end is None else end
+        return message_page(conversation, await chat.expand((start, last, character), budget=budget))
 
     async def conversations(
         self,
@@ -84,20 +92,22 @@ class McpVerbs:
         before: str | None = None,
         cursor: str | None = None,
     ) -> str:
-        """A page of the scope's conversations, without private ones."""
-        page = await memory.conversations(
-            scope,
-            after=moment("after", after or None, time.min),
-            before=moment("before", before or None, time.max),
-            limit=_CONVERSATIONS,
-            cursor=cursor or None,
-        )
-        shown = list[tuple[ConversationInfo, int]]()
-        for one in page.conversations:
-            head = await memory.conversation(one.conversation, scope=scope).head()
-            if head is not None and not head.private:
-                shown.append((one, head.next_seq))
-        return conversation_list(shown, page.next)
+        """A page of the scope's conversations, without private ones and those in which facts were remembered."""
+        since, until = moment("after", after or None, time.min), moment("before", before or None, time.max)
+        shown, go_on = list[tuple[ConversationInfo, int]](), cursor or None
+        for _ in range(_TRIES):
+            more = _CONVERSATIONS - len(shown)
+            page = await memory.conversations(scope, after=since, before=until, limit=more, cursor=go_on)
+            for one in page.conversations:
+                if _OWN.fullmatch(one.conversation):
+                    continue
+                head = await memory.conversation(one.conversation, scope=scope).head()
+                if head is not None and not head.private:
+                    shown.append((one, head.next_seq))
+            go_on = page.next
+            if go_on is None or len(shown) == _CONVERSATIONS:
+                break
+        return conversation_list(shown, go_on)
 
     async def facts(self, memory: Memory, scope: Scope, category: str | None = None, after: int = 0) -> str:
         """A page of the facts that hold, and those that others share with the user."""
@@ -105,44 +115,92 @@ class McpVerbs:
         return fact_list(found, found[-1].id if len(found) == _FACTS else None)
 
     async def remember(self, memory: Memory, scope: Scope, text: str, category: str | None = None) -> str:
-        """Append the statement as the user's, and remember it, as `Conversation.remember` does."""
+        """Append the statement as the user's, and remember it, as `Conversation.remember` does; not where the same is
+        known."""
         if not has_visible_text(text):
             raise InvalidInput("text is blank; give the fact as a sentence")
-        async with self._turn(memory, scope, text) as tools:
-            added = await tools.remember(text, category)
-        return f"Remembered as fact {added['fact']}." if added["new"] else f"Known already: fact {added['fact']}."
+        async with self._turn(scope):
+            known = await _known(memory, scope, text)
+            if known is not None:
+                return f"Known already: fact {known}."
+            async with _asked(memory.conversation(self._own, scope=scope), text) as chat:
+                added = await chat.remember(text, category=category or None)
+        return f"Remembered as fact {added.id}."
 
     async def forget(self, memory: Memory, scope: Scope, fact: int, mentions: bool = False) -> str:
-        """Forget a fact, as `MemoryTools.forget` does."""
+        """Forget a fact, as `Conversation.forget` does."""
         known = await memory.facts(scope).get(fact)
         if known is None or (known.state is FactState.DELETED and not mentions):
             raise NotFound(f"there is no fact {fact}; facts and recall give the numbers")
-        async with self._turn(memory, scope, f"Forget fact {fact}.") as tools:
-            gone = await tools.forget(fact, mentions)
-        lines = [f"Forgotten: {gone['forgotten']}."]
-        for one in gone["mentions"]:
-            place = f"messages {one['start']} to {one['end']} of conversation {one_line(one['conversation'])}"
-            lines.append(f"- may mention it: {place}, {one['said_at']}")
-        if gone["mentions"]:
-            lines.append("Tell the user, and call again with mentions if they are to go too.")
-        return "\n".join(lines)
+        chat = memory.conversation(self._own, scope=scope)
+        async with self._turn(scope), _asked(chat, f"Forget fact {fact}."):
+            return forgotten(await chat.forget(fact, mentions=mentions))
 
     async def save(self, memory: Memory, scope: Scope, conversation: str, messages: Sequence[Mapping[str, str]]) -> str:
-        """Append the messages to a conversation, once: the same ones again change nothing."""
-        batch = [{"role": one["role"], "content": one["content"]} for one in messages]
-        key = f"mcp-{sha256(json.dumps(batch).encode()).hexdigest()}"
-        done = await memory.conversation(conversation, scope=scope).append(*batch, key=key)
-        told = "Saved already" if done.replayed else "Saved"
-        return f"{told}: messages {done.start} to {done.end} of conversation {one_line(conversation)}."
-
-    @block
-    async def _turn(self, memory: Memory, scope: Scope, asked: str) -> AsyncGenerator[MemoryTools]:
-        """The tools of an agent, in a turn that begins with what it is asked, and ends with an answer: an open one
-        would be taken for a part of the next."""
-        chat = memory.conversation(self._own, scope=scope)
-        async with self._turns.setdefault(scope, asyncio.Lock()):
-            await chat.append(user(asked))
+        """Append the messages to a conversation, but for those with which it ends already. What others append at the
+        same time is looked at."""
+        chat = memory.conversation(conversation, scope=scope)
+        given = [(one["role"], storable(one["content"])) for one in messages]
+        while True:
+            head = await chat.head()
+            known = [] if head is None else await _end_of(chat, head, len(given))
+            new = messages[overlap(known, given) :]
+            if not new:
+                return f"Saved already: {counted(len(given), 'message')} of conversation {one_line(conversation)}."
             try:
-                yield MemoryTools(memory, scope, self._own)
-            finally:
-                await chat.append(assistant("Done."))
+                done = await chat.append(*new, unchanged_since=0 if head is None else head.rev)
+            except ConcurrentWrite:
+                continue
+            return f"Saved: {places(done.start, done.end)} of conversation {one_line(conversation)}."
+
+    def _turn(self, scope: Scope) -> asyncio.Lock:
+        """Held by the one whose turn it is in this object's own conversation."""
+        return self._turns.setdefault(scope, asyncio.Lock())
+
+
+@block
+async def _asked(chat: Conversation, text: str) -> AsyncGenerator[Conversation]:
+    """A turn that begins with what an agent is asked, and ends with an answer: an open one would be taken for a part of
+    the next. One that fails is taken back."""
+    begun = await chat.append(user(text))
+    try:
+        yield chat
+    except (Exception, asyncio.CancelledError):
+        await chat.rewind(to=begun.start - 1)
+        raise
+    await chat.append(assistant("Done."))
+
+
+async def _known(memory: Memory, scope: Scope, text: str) -> int | None:
+    """The number of the user's own fact that says the same."""
+    said, after = fingerprint_of_fact(text), 0
+    while page := await memory.facts(scope, subject=THE_USER).list(shared=False, after=after, limit=_MANY_FACTS):
+        for one in page:
+            if fingerprint_of_fact(one.content) == said:
+                return one.id
+        after = page[-1].id
+    return None
+
+
+async def _end_of(chat: Conversation, head: Head, count: int) -> list[tuple[str, str]]:
+    """Who said what in at least the last `count` messages that are shown, as far as there are so many."""
+    found, stop = list[tuple[str, str]](), head.next_seq
+    while len(found) < count and stop > head.view_start:
+        start = max(stop - count - _MORE, head.view_start)
+        page = await chat.messages(start=start, stop=stop)
+        shown = [one.message for one in page if one.live(head.rev) and not one.erased]
+        found[:0] = [(one.role.value, one.text) for one in shown]
+        stop = start
+    return found
+
+
+def overlap(log: Sequence[object], given: Sequence[object]) -> int:
+    """How many of the last of `log` are the first of `given`, at most. Takes time linear in their lengths."""
+    both = [*given, None, *log]
+    borders = [0]  # of each beginning of `both`, how many of its last are its first (Knuth, Morris, Pratt)
+    for one in both[1:]:
+        length = borders[-1]
+        while length and both[length] != one:
+            length = borders[length - 1]
+        borders.append(length + (both[length] == one))
+    return borders[-1]

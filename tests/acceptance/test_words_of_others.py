@@ -20,7 +20,7 @@ from hitherto.core.context.recalled import LEAD, RecalledPiece, RecallReason
 from hitherto.core.digests.prompts import DigestTask
 from hitherto.core.log.message import Wire
 from hitherto.core.log.speaker import speaker_label
-from hitherto.core.plain_text import END, RECORD, plain, statements
+from hitherto.core.plain_text import END, RECORD, escaped, plain, statements
 from hitherto.core.prompt import Prompt
 from hitherto.core.recall.filter import EntryKind
 from hitherto.policies import LastMessages, Messages, Policy, Prefix, Render, ShadowTurn, Stage, Summarize
@@ -181,6 +181,13 @@ def test_a_statement_that_is_not_in_a_fence_begins_no_line_like_a_frame(text: st
 def test_words_that_are_no_frames_stay_as_they_are() -> None:
     text = "User: a <b> [c] (d) x < y | z > w, <|> is an operator; system: none.\nTool: 7 #1\n*Fine* — “ok” 👩‍🚀"
     assert "\n".join(statements(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "disguised"), [("(", "\uff08"), (" ", "\u00a0"), (" ", "\t"), ("(", "(\u200b"), ("(", "( ")]
+)
+def test_what_looks_like_a_closing_line_has_a_mark(written: str, disguised: str) -> None:
+    assert "\\" in escaped(END.replace(written, disguised))
 
 
 @pytest.mark.parametrize("name", MARKUP)

@@ -32,16 +32,17 @@ async def serving(
     limits: Limits = LIMITS,
     origins: Sequence[str] = (),
     more: MorePaths | None = None,
+    port: int = 0,
 ) -> AsyncGenerator[str]:
-    """The address of a service on the memory."""
-    async with listening(create_app(memory, keys=keys, limits=limits, origins=origins, more=more)) as url:
+    """The address of a service on the memory, at a free port or at this one."""
+    async with listening(create_app(memory, keys=keys, limits=limits, origins=origins, more=more), port) as url:
         yield url
 
 
 @asynccontextmanager
-async def listening(app: ASGIApp) -> AsyncGenerator[str]:
+async def listening(app: ASGIApp, port: int = 0) -> AsyncGenerator[str]:
     """The address at which an app is served."""
-    at = socket.create_server(("127.0.0.1", 0))
+    at = socket.create_server(("127.0.0.1", port))
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=at.detach())
     made = server(app, grace=1)
     made.config.load()

@@ -15,6 +15,8 @@ from mcp.shared.exceptions import MCPError
 
 from hitherto import Memory, Scope, assistant, user
 from hitherto.core.key import Right
+from hitherto.engine.facts.facts import Facts
+from hitherto.errors import DatabaseUnavailable
 from hitherto.http.operations import AGENT, TENANT, USER
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
@@ -126,6 +128,20 @@ async def test_a_key_that_reads_is_shown_no_tool_that_writes_and_can_call_none(m
         assert {one.name for one in (await client.list_tools()).tools} == {"remember", "save"}
         assert "does not have the rights" in await refused(client, "recall", question="Hello?")
         assert "does not have the rights" in await refused(client, "forget", fact=number)
+
+
+async def test_what_the_store_says_is_for_those_who_run_it(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names addresses."""
+
+    async def fails(*_: Any, **__: Any) -> None:
+        raise DatabaseUnavailable("no answer from 10.1.2.3")
+
+    monkeypatch.setattr(Memory, "recall", fails)
+    monkeypatch.setattr(Facts, "list", fails)
+    async with serving(memory) as url, connected(url, key=await made_key(memory, "read")) as client:
+        assert "database is away" in await refused(client, "recall", question="a")
+        with pytest.raises(MCPError, match="database is away"):
+            await resource(client, "hitherto://facts")
 
 
 async def test_the_gate_stands_before_it(memory: Memory) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from hitherto import Memory
 from hitherto.errors import InvalidTranscript
-from hitherto.importers import ImportSummary, import_file
+from hitherto.importers import ImportedConversation, ImportSummary, import_file, read_file
 from tests.conftest import SCOPE
 from tests.importers.looked_at import conversations, payloads, shown, tree, unreadable, written
 
@@ -107,7 +107,7 @@ async def test_it_is_imported_once(memory: Memory, tmp_path: Path) -> None:
 
 
 async def test_a_file_that_has_grown(memory: Memory, tmp_path: Path) -> None:
-    """What is new is added, on whichever branch, and the one that the newer file shows is shown."""
+    """What is new is added, on whichever branch. What is shown goes on with it, if it is right behind that."""
     file = tmp_path / "conversations.json"
     await import_file(memory, written(file, [TRIP]), scope=SCOPE)
     grown = [
@@ -120,10 +120,18 @@ async def test_a_file_that_has_grown(memory: Memory, tmp_path: Path) -> None:
     chat = memory.conversation("conv-1", scope=SCOPE)
     assert [one.id for one in (await chat.transcript()).entries] == ["asks", "second", "thanks"]
     assert (await tree(chat))["again"] == "first"
-    later = [*grown, node("year", "no", "user", "And in May?")]
-    await import_file(memory, written(file, [exported(*later, current="year")]), scope=SCOPE)
+    later = [*grown, node("year", "no", "user", "And in May?"), node("home", "thanks", "user", "Good to know.")]
+    (told,) = (await import_file(memory, written(file, [exported(*later, current="year")]), scope=SCOPE)).notes
+    assert "1 message came as a branch that is not shown" in told
+    assert [one.id for one in (await chat.transcript()).entries] == ["asks", "second", "thanks"]
+    assert told.endswith("hitherto branches conv-1 --switch 7")
+    await chat.switch(7)
     assert [one.id for one in (await chat.transcript()).entries] == ["asks", "first", "again", "no", "year"]
+    await chat.switch(3)
     assert await import_file(memory, file, scope=SCOPE) == ImportSummary(skipped=1)
+    assert [one.id for one in (await chat.transcript()).entries][-1] == "thanks"
+    last = node("bye", "home", "user", "Bye.")
+    await import_file(memory, written(file, [exported(*later, last, current="bye")]), scope=SCOPE)
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -138,6 +146,39 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     file = tmp_path / "cut"
     file.write_bytes(written(tmp_path / "x", [TRIP, TRIP]).read_bytes()[:-40])
     assert "entry 2 is not JSON" in unreadable(file)[0]
+
+
+def test_a_message_that_is_missing(tmp_path: Path) -> None:
+    """What follows it goes on from the one that has it as a child, else from the one before it in the file."""
+    nodes = [node("a", None, "user", "Hi."), node("b", "a", "assistant", "Ho."), node("d", "c", "user", "And?")]
+    for children, parent in (([], "b"), (["b", "c"], "a")):
+        nodes[0]["children"] = children
+        (one,) = read_file(written(tmp_path / "x", [exported(*nodes, current="d")]))
+        assert isinstance(one, ImportedConversation)
+        assert {each.message.id: each.parent for each in one.messages} == {"a": None, "b": "a", "d": parent}
+        assert "message 3 (d): the message before it, 'c', cannot be read" in one.unreadable[0].words
+
+
+def test_what_has_another_shape_is_told(tmp_path: Path) -> None:
+    """And a text in it is kept."""
+    nodes = [
+        node("a", None, "user", "Hi."),
+        node("b", "a", "assistant", {"content_type": "of the future", "text": "Words."}),
+        node("c", "b", "assistant", {"content_type": "of the future", "body": 1}),
+        node("d", "c", "user", 7),
+        {"id": "e", "parent": "d", "message": "Words."},
+        node("f", "d", "user", {"content_type": "text", "parts": ["One.", 2]}),
+    ]
+    file = written(
+        tmp_path / "x",
+        [exported(*nodes, current="f"), {**exported(current="a"), "mapping": nodes, "title": "List"}],
+    )
+    told = unreadable(file)
+    places = ["message 3 (c): ", "message 4 (d): ", "message 5 (e): ", "message 6 (f): ", "'List': its mapping is"]
+    assert [place in words for place, words in zip(places, told, strict=True)] == [True] * 5
+    (one, _) = read_file(file)
+    assert isinstance(one, ImportedConversation)
+    assert [each.message.text for each in one.messages] == ["Hi.", "Words.", "One."]
 
 
 def test_zip_files_that_are_traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hitherto import Memory
-from hitherto.importers import ImportSummary, import_file
+from hitherto.importers import ImportedConversation, ImportSummary, import_file, read_file
 from tests.conftest import SCOPE
 from tests.importers.looked_at import conversations, payloads, shown, tree, unreadable, written
 
@@ -85,3 +85,22 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     of = exported(said("a", "robot", text("Hi.")), said("b", "human", text="Older exports have this."))
     (told,) = unreadable(written(tmp_path / "x", of))
     assert "'Boats', message 1 (a)" in told
+
+
+def test_what_has_another_shape_is_told(tmp_path: Path) -> None:
+    """And a text in it is kept."""
+    messages: list[Any] = [
+        said("a", "human", text("Hi.")),
+        7,
+        {**said("b", "assistant"), "content": ["Words.", 7]},
+        said("c", "human", {"type": "of the future", "text": "Later words."}, files="x"),
+        said("d", "assistant", text("Ho."), parent_message_uuid="gone"),
+    ]
+    file = written(tmp_path / "x", [*exported(*messages), {"uuid": "c-2", "name": "List", "chat_messages": "x"}])
+    told = unreadable(file)
+    places = ["'Boats', message 2: ", "message 3 (b)", "message 4 (c)", "message 5 (d)", "'List': its chat_messages"]
+    assert [place in words for place, words in zip(places, told, strict=True)] == [True] * 5
+    (one, _) = read_file(file)
+    assert isinstance(one, ImportedConversation)
+    assert [each.message.text for each in one.messages] == ["Hi.", "Words.", "Later words.", "Ho."]
+    assert [each.parent for each in one.messages] == [None, "a", "b", "c"]

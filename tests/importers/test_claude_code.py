@@ -107,3 +107,26 @@ def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
     first, second = unreadable(file)
     assert "line 4: " in first
     assert "line 6: this is no JSON object" in second
+
+
+async def test_a_line_that_is_broken_and_mended(memory: Memory, tmp_path: Path) -> None:
+    """What follows it goes on from the line before, and it comes when it can be read, behind that one."""
+    lines = [
+        line("u1", None, "user", "Hi."),
+        line("a1", "u1", "assistant", "Yes?"),
+        line("u2", "a1", "user", "And now?"),
+        line("a2", "u2", "assistant", "Later."),
+    ]
+    file, chat = written(tmp_path / "s-1.jsonl", lines), memory.conversation("s-1", scope=SCOPE)
+    whole = file.read_text()
+    file.write_text(whole.replace('"uuid": "a1"', "", 1).replace('"parentUuid": "u1",', "{", 1))
+    summary = await import_file(memory, file, scope=SCOPE)
+    assert (summary.messages, summary.left_out) == (3, 1)
+    assert "line 2: this is no JSON object" in summary.unreadable[1]
+    assert "line 3: the message before it, 'a1', cannot be read; it follows the one before it" in summary.unreadable[0]
+    assert [one.id for one in (await chat.transcript()).entries] == ["u1", "u2", "a2"]
+    file.write_text(whole)
+    assert (await import_file(memory, file, scope=SCOPE)).messages == 1
+    assert await import_file(memory, file, scope=SCOPE) == ImportSummary(skipped=1)
+    assert await tree(chat) == {"u1": None, "u2": "u1", "a2": "u2", "a1": "u1"}
+    assert [one.id for one in (await chat.transcript()).entries] == ["u1", "u2", "a2"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +18,10 @@ from hitherto.errors import InvalidTranscript
 from hitherto.importers import ImportedConversation, imported, json_stream, read_file
 from hitherto.importers.files import read_opened
 from hitherto.importers.json_stream import list_elements
-from tests.importers.looked_at import unreadable, written
+from tests.importers.looked_at import shown, unreadable, written
 from tests.importers.test_chatgpt import TRIP
 from tests.importers.test_claude_ai import exported, said, text
-from tests.importers.test_claude_code import WORK
+from tests.importers.test_claude_code import WORK, line
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -115,6 +117,59 @@ def test_deep_nesting_in_a_message(tmp_path: Path) -> None:
     assert "message 2: the message is nested deeper than 100 levels" in told[0]
 
 
+def test_a_list_of_too_many_values_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short it is written, and what follows is read; also where each value is packed, and in a line."""
+    monkeypatch.setattr(json_stream, "MOST_VALUES", 2**15)
+    said: dict[str, Any] = {"role": "user", "content": "Hi."}
+    many = {**said, "x": [[]] * 2**16}
+    packed = tmp_path / "x.zip"
+    with ZipFile(packed, "w", ZIP_DEFLATED) as to:
+        to.writestr("conversations.json", json.dumps([many, TRIP]))
+    assert ["entry 1" in one and "more than" in one for one in unreadable(packed)] == [True]
+    for name, place in (("x.json", "message 2"), ("x.jsonl", "line 2")):
+        value = [said, many, said]
+        file = written(tmp_path / name, value)
+        (told,) = unreadable(file)
+        assert place in told
+        assert "more than" in told
+        assert [len(list(one.messages)) for one in read_file(file) if isinstance(one, ImportedConversation)] == [2]
+
+
+def test_what_cannot_be_read_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not kept one by one, which would take more than the file."""
+    monkeypatch.setattr(imported, "_TOLD", 3)
+    (one,) = [*read_file(written(tmp_path / "x.json", [{"role": "user", "content": "Hi."}, *range(20)]))]
+    assert isinstance(one, ImportedConversation)
+    assert len(list(one.messages)) == 1
+    assert [which.count for which in one.unreadable] == [1, 1, 1, 17]
+    assert "17 more that cannot be read" in one.unreadable[-1].words
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_a_first_line_of_any_length(tmp_path: Path, size: int) -> None:
+    said = [{"role": "user", "content": "x" * size}, {"role": "assistant", "content": "Hi."}]
+    code = [line("a", None, "user", "x" * size), line("b", "a", "assistant", "Hi.")]
+    for name, value in (("x.jsonl", said), ("s-1.jsonl", code), ("one.json", {"messages": said}), ("gpt.json", TRIP)):
+        found = [
+            shown(one) for one in read_file(written(tmp_path / name, value)) if isinstance(one, ImportedConversation)
+        ]
+        assert [(len(one), one[-1][1]) for one in found] in ([(2, "Hi.")], [(3, "Thanks.")])
+
+
+@given(packing=st.sampled_from([ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA]), data=st.data())
+def test_a_zip_file_that_is_broken(packing: int, data: st.DataObject) -> None:
+    """Wherever: what can be read is, and the rest is told."""
+    file = io.BytesIO()
+    with ZipFile(file, "w", packing) as to:
+        to.writestr("conversations.json", json.dumps([TRIP] * 3))
+    broken = bytearray(file.getvalue())
+    for _ in range(data.draw(st.integers(1, 3))):
+        broken[data.draw(st.integers(4, len(broken) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(InvalidTranscript):
+        for one in read_opened(io.BytesIO(broken), Path("x")):
+            assert one
+
+
 def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hitherto.importers.items.LARGEST", 1_000)
     long, short = {"role": "user", "content": "x" * 5_000}, {"role": "user", "content": "Hi."}
@@ -125,9 +180,8 @@ def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_transcript_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hitherto.importers.claude_code.LARGEST", 100)
+    monkeypatch.setattr("hitherto.importers.claude_code._LARGEST", 100)
     assert "its conversation is larger than 100 characters" in unreadable(written(tmp_path / "x.jsonl", WORK))[0]
-    assert imported.LARGEST > 100
 
 
 def test_as_many_messages_as_there_are(tmp_path: Path) -> None:

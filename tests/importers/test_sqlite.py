@@ -27,7 +27,7 @@ from hitherto import Memory
 from hitherto.errors import InvalidTranscript
 from hitherto.importers import ImportSummary, import_file
 from tests.conftest import SCOPE
-from tests.importers.looked_at import conversations, payloads, shown, unreadable
+from tests.importers.looked_at import conversations, payloads, shown, tree, unreadable
 
 # By name, as the folder tests/llm has that of the package.
 llm: Any = import_module("llm")
@@ -139,6 +139,47 @@ async def test_checkpoints_of_langgraph(memory: Memory, tmp_path: Path) -> None:
     assert await import_file(memory, file, scope=SCOPE) == ImportSummary(skipped=2)
 
 
+def put(saver: SqliteSaver, messages: list[Any], after: str | None = None) -> str:
+    """The id of a checkpoint behind another."""
+    made = {**empty_checkpoint(), "channel_values": {"messages": messages}}
+    config = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": after}}
+    saver.put(config, made, {}, {})  # pyright: ignore[reportArgumentType] (a dict for its RunnableConfig)
+    return str(made["id"])
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+async def test_a_thread_that_was_trimmed_and_forked(memory: Memory, tmp_path: Path, with_ids: bool) -> None:
+    """What was taken out of a state is kept; where a thread went back and on, or a message was edited, is a branch.
+    What was shown here is shown still."""
+    file, chat = tmp_path / "graph.db", memory.conversation("t", scope=SCOPE)
+
+    def said(*texts: str) -> list[Any]:
+        kinds = {"?": HumanMessage, ".": AIMessage}
+        return [kinds[words[-1]](words, id=words if with_ids else None) for words in texts]
+
+    with SqliteSaver.from_conn_string(str(file)) as saver:
+        first = put(saver, said("a?", "b."))
+        second = put(saver, said("a?", "b.", "c?", "d."), first)
+        trimmed = put(saver, said("c?", "d.", "e?"), second)
+        assert (await import_file(memory, file, scope=SCOPE)).messages == 5
+        put(saver, said("c?", "d.", "e?", "f."), trimmed)
+        put(saver, said("a?", "b.", "x?", "y."), first)
+        assert (await import_file(memory, file, scope=SCOPE)).messages == 3
+        if with_ids:
+            put(saver, [*said("a?"), AIMessage("edited", id="b.")], first)
+            assert (await import_file(memory, file, scope=SCOPE)).messages == 1
+        repeated = await import_file(memory, file, scope=SCOPE)
+        assert (repeated.messages, repeated.skipped) == (0, 1)
+    texts = {one.message.id: one.message.text for one in await chat.messages()}
+    parents = {texts[own]: before and texts[before] for own, before in (await tree(chat)).items() if own}
+    assert parents == {
+        **{"a?": None, "b.": "a?", "c?": "b.", "d.": "c?", "e?": "d.", "f.": "e?", "x?": "b.", "y.": "x?"},
+        **({"edited": "a?"} if with_ids else {}),
+    }
+    shown = [one.text for one in (await chat.transcript()).entries]
+    assert shown == ["a?", "b.", "c?", "d.", "e?"]
+
+
 def test_a_checkpoint_runs_nothing(tmp_path: Path) -> None:
     """What the program would import and call is data here; a pickle is told and not opened."""
     file, touched = tmp_path / "graph.db", tmp_path / "touched"
@@ -164,7 +205,7 @@ def test_a_checkpoint_runs_nothing(tmp_path: Path) -> None:
     assert any("thread 'evil', message 1" in one for one in told)
     assert any("thread 'pickled'" in one and "written as 'pickle'" in one for one in told)
     for name in ("cut", "deep", "long", "keyed"):
-        assert any(f"thread {name!r}: its newest checkpoint cannot be read" in one for one in told)
+        assert any(f"thread {name!r}: its checkpoint '1' cannot be read" in one for one in told)
 
 
 class Scripted(llm.Model):
@@ -329,6 +370,26 @@ def test_any_value_in_any_column(good_files: list[Path], data: st.DataObject) ->
                 connection.commit()
             with suppress(InvalidTranscript):
                 unreadable(file)
+
+
+def test_values_that_have_no_place_in_json(tmp_path: Path) -> None:
+    """Bytes among a call's arguments, and a number that SQLite cannot hold."""
+    call = {"name": "read", "id": "c1", "args": {"file": b"a\xff"}}
+    data = ormsgpack.packb({"channel_values": {"messages": [{"type": "ai", "content": "", "tool_calls": [call]}]}})
+    with SqliteSaver.from_conn_string(str(tmp_path / "graph.db")) as saver:
+        saver.setup()
+        saver.conn.execute(
+            "insert into checkpoints (thread_id, checkpoint_id, type, checkpoint) values ('t', '1', 'msgpack', ?)",
+            (data,),
+        )
+        saver.conn.commit()
+    (one,) = conversations(tmp_path / "graph.db")
+    assert payloads(one)[0]["tool_calls"][0]["function"]["arguments"] == '{"file": "a\\ufffd"}'
+    made = logged_by_llm(tmp_path / "llm.db")
+    made.execute("update parts set text = null, payload = ?", [json.dumps({"text_ref": [{"fragment": 10**30}]})])
+    made.conn.commit()
+    made.close()
+    assert any("it has no text that can be read" in words for words in unreadable(tmp_path / "llm.db"))
 
 
 def test_json_of_older_checkpoints(tmp_path: Path) -> None:

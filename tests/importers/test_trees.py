@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
 
@@ -10,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitherto import Call, Conversation, Memory, Message, assistant, tool_result, user
-from hitherto.importers import ImportedConversation, Unreadable, import_conversation, write
+from hitherto.importers import ImportedConversation, Unreadable, import_conversation
 from hitherto.importers.imported import Node, conversation_of, shown_messages
+from hitherto.importers.writers import log
 from tests.conftest import SCOPE
 from tests.importers.looked_at import tree
 from tests.lengths import examples
@@ -66,7 +68,7 @@ class Cut:
         verb = getattr(self._chat, name)
 
         async def call(*arguments: Any, **named: Any) -> Any:
-            if name in ("append", "switch", "configure"):
+            if name in ("append", "switch", "rewind", "configure"):
                 if not self._left:
                     raise CutOff
                 self._left -= 1
@@ -92,7 +94,7 @@ async def check(chat: Conversation, drawn: Drawn, current: int) -> None:
 @settings(max_examples=examples(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=drawn_trees(), data=st.data())
 async def test_any_tree(memory: Memory, monkeypatch: pytest.MonkeyPatch, drawn: Drawn, data: st.DataObject) -> None:
-    monkeypatch.setattr(write, "_PAGE", 2)
+    monkeypatch.setattr(log, "PAGE", 2)
     current = data.draw(st.integers(0, len(drawn) - 1))
     whole, cut, grown = (memory.conversation(uuid4().hex, scope=SCOPE) for _ in range(3))
     assert await import_conversation(whole, conversation(drawn, current)) == len(drawn)
@@ -108,7 +110,38 @@ async def test_any_tree(memory: Memory, monkeypatch: pytest.MonkeyPatch, drawn: 
     some = data.draw(st.integers(1, len(drawn)))
     await import_conversation(grown, conversation(drawn[:some], data.draw(st.integers(0, some - 1))))
     await import_conversation(grown, conversation(drawn, current))
-    await check(grown, drawn, current)
+    assert await tree(grown) == {one.message.id: one.parent for one in conversation(drawn, current).messages}
+
+
+@settings(max_examples=examples(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=drawn_trees(), data=st.data())
+async def test_an_import_of_more_that_was_cut_off(memory: Memory, drawn: Drawn, data: st.DataObject) -> None:
+    """It shows at the end what it would have shown if it had not been cut off."""
+    some, at = data.draw(st.integers(1, len(drawn))), data.draw(st.integers(0, 20))
+    current = data.draw(st.integers(0, len(drawn) - 1))
+    shown: list[list[str | None]] = []
+    for cut in (False, True):
+        chat = memory.conversation(uuid4().hex, scope=SCOPE)
+        await import_conversation(chat, conversation(drawn[:some], some - 1))
+        await chat.switch(at % some)
+        for calls in range(12 if cut else 0):
+            with suppress(CutOff):
+                await import_conversation(cast("Conversation", Cut(chat, calls)), conversation(drawn, current))
+        await import_conversation(chat, conversation(drawn, current))
+        shown.append([one.message.id for one in await chat.messages() if one.retracted_rev is None])
+        assert (info := await chat.info()) is not None
+        assert "unfinished" not in info.metadata.get("import", {})
+    assert shown[0] == shown[1]
+
+
+async def test_what_was_said_since_an_import_was_cut_off_stays_shown(memory: Memory) -> None:
+    chat, drawn = memory.conversation("c", scope=SCOPE), [(-1, "user"), (0, "assistant"), (0, "assistant")]
+    with suppress(CutOff):
+        await import_conversation(cast("Conversation", Cut(chat, 2)), conversation(drawn, 1))
+    assert [one.message.id for one in await chat.messages()] == ["m0", "m2"]
+    await chat.append(user("Mine."))
+    assert await import_conversation(chat, conversation(drawn, 1)) == 1
+    assert (await chat.transcript()).entries[-1].text == "Mine."
 
 
 nodes = st.lists(
@@ -181,7 +214,7 @@ async def test_what_was_said_since_stays_shown(memory: Memory) -> None:
     assert (await chat.transcript()).entries[-1].text == "And now?"
 
 
-async def test_what_is_new_in_the_middle_is_told(memory: Memory) -> None:
+async def test_what_is_new_in_the_middle_is_a_branch(memory: Memory) -> None:
     """A message that could not be read before has no place in what was imported since."""
     chat, say = memory.conversation("c", scope=SCOPE), user("Hi.")
     ends = [Node("a", None, "1", say.with_id("a")), Node("c", "a", "3", say.with_id("c"))]
@@ -190,7 +223,6 @@ async def test_what_is_new_in_the_middle_is_told(memory: Memory) -> None:
         found = conversation_of("test", "c", listed, title=None, current="c", unreadable=[])
         assert isinstance(found, ImportedConversation)
         await import_conversation(chat, found)
-    assert [one.words for one in found.unreadable] == [
-        "2: it is new, but what follows it was imported before: left out"
-    ]
-    assert len(await chat.messages()) == 2
+        assert found.unreadable == []
+    assert await tree(chat) == {"a": None, "c": "a", "b": "a"}
+    assert [one.id for one in (await chat.transcript()).entries] == ["a", "c"]

@@ -216,6 +216,24 @@ async def test_a_private_conversation_names_no_other(memory: Memory) -> None:
     assert (await memory.conversation("p", scope=SCOPE, remember=False).forget(fact)).mentions == ()
 
 
+async def test_what_says_another_fact_alone_is_no_mention(memory: Memory) -> None:
+    """Else that fact would be left without its source. What says more than it is named."""
+    chat = memory.conversation("c", scope=SCOPE)
+    for said, fact in (
+        ("Ann likes strong tea.", "Ann likes strong tea."),
+        ("Ann likes strong coffee.", "Ann likes strong coffee"),
+        ("Bring strong tea, Ann likes strong coffee.", "Ann likes strong coffee."),
+    ):
+        await chat.append(user(said))
+        await chat.remember(fact)
+        await chat.append(assistant("Noted."))
+    await memory.wait_for_index()
+    first, other = await memory.facts(SCOPE).list()
+    assert [hit.start for hit in (await chat.forget(first.id)).mentions] == [4]
+    await chat.forget(first.id, mentions=True)
+    assert [logged.seq for _, logged in await memory.facts(SCOPE).sources(other.id)] == [2]
+
+
 async def test_what_mentions_it_is_not_read_for_facts(store: Store) -> None:
     model = Scripted(then=listener(Says("What is a good vegetarian soup?", "preference", "Is a vegetarian.")))
     async with open_on(store, model=model) as memory:

@@ -18,8 +18,9 @@ import hitherto
 from hitherto import Memory, Scope, assistant, rolling, user
 from hitherto.core.context.expansion import LEAD
 from hitherto.core.facts.fact import MOST_OF_A_TURN
+from hitherto.core.plain_text import NOTE
 from hitherto.errors import InvalidInput, InvalidScope
-from hitherto.integrations.memory_tools import RECORD, STAYS, MemoryTools, memory_tools
+from hitherto.integrations.memory_tools import STAYS, MemoryTools, memory_tools
 from hitherto.integrations.openai_agents import AgentSpec, HithertoSession, run_agent
 from hitherto.integrations.openai_agents import memory_tools as sdk_tools
 from hitherto.other_systems.session_strategies.sessions import SummarizingSession
@@ -59,7 +60,7 @@ async def talk(memory: Memory) -> Memory:
 
 async def test_search_says_where_it_was_said(talk: Memory) -> None:
     found = await memory_tools(talk, SCOPE, "pages").recall("Which function parses ranges?")
-    assert found["note"] == RECORD
+    assert found["note"] == NOTE
     first = next(hit for hit in found["hits"] if hit["kind"] == "message" and hit["start"] == 1)
     assert (first["conversation"], first["end"], first["character"], first["role"]) == ("pages", 1, 0, "assistant")
     assert first["content"] == CODE.strip()

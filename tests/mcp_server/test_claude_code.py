@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator
@@ -21,12 +23,14 @@ from aiohttp import web
 import hitherto
 from hitherto import user
 from hitherto.http.operations import AGENT, USER
+from hitherto.importers import ImportSummary, import_file
 from tests.conftest import SCOPE
 from tests.http.serving import serving
 from tests.mcp_server.test_stdio import OPTIONS
 
 TOOL = "mcp__hitherto__recall"
 QUESTION = "Where is the deploy key?"
+ROOT = Path(__file__).parents[2]
 LONGEST = 300
 """Seconds after which the program is taken to hang; it takes five."""
 
@@ -44,23 +48,24 @@ def claude() -> Path:
 
 
 class ScriptedModel:
-    """Asks for the tool `recall`, and answers with what that gives. `requests` are those that it got."""
+    """Asks for these tools one after the other, and answers with what they give. `requests` are those that it got."""
 
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
+    def __init__(self, *calls: tuple[str, dict[str, Any]]) -> None:
+        self.calls, self.requests = calls, list[dict[str, Any]]()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         asked = await request.json()
         self.requests.append(asked)
-        last = asked["messages"][-1]["content"]
-        results = [part for part in last if isinstance(part, dict) and part["type"] == "tool_result"]
-        if results:
-            block, stop = {"type": "text", "text": f"I recall: {json.dumps(results[0]['content'])}"}, "end_turn"
-        elif any(tool.get("name") == TOOL for tool in asked.get("tools", [])):
-            block = {"type": "tool_use", "id": "toolu_1", "name": TOOL, "input": {"question": QUESTION}}
-            stop = "tool_use"
+        said = [part for one in asked["messages"] if isinstance(one["content"], list) for part in one["content"]]
+        results = [part for part in said if part["type"] == "tool_result"]
+        if not asked.get("tools"):
+            block, stop = {"type": "text", "text": "A title."}, "end_turn"
+        elif len(results) == len(self.calls):
+            told = json.dumps([one["content"] for one in results])
+            block, stop = {"type": "text", "text": f"I recall: {told}"}, "end_turn"
         else:
-            block, stop = {"type": "text", "text": "I have no memory."}, "end_turn"
+            name, given = self.calls[len(results)]
+            block, stop = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": name, "input": given}, "tool_use"
         return await self._streamed(request, asked["model"], block, stop)
 
     async def _streamed(self, request: web.Request, model: str, block: dict[str, Any], stop: str) -> web.StreamResponse:
@@ -101,17 +106,19 @@ class ScriptedModel:
             await runner.cleanup()
 
 
-async def ran(claude: Path, home: Path, model: str, *words: str) -> str:
-    """What the program prints, with a home of its own and no other traffic than to the model."""
+async def ran(claude: Path, home: Path, model: str, *words: str, **more: str) -> str:
+    """What the program prints, with a home of its own and no other traffic than to the model, and with `more` in its
+    environment."""
     environment = {
         "HOME": str(home),
-        "PATH": "/usr/bin:/bin",
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "ANTHROPIC_BASE_URL": model,
         "ANTHROPIC_API_KEY": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_TELEMETRY": "1",
         "DISABLE_AUTOUPDATER": "1",
         "MCP_CONNECTION_NONBLOCKING": "0",  # a busy machine may take longer than the two seconds that it waits
+        **more,
     }
     process = await asyncio.create_subprocess_exec(
         claude, *words, env=environment, cwd=home, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
@@ -126,7 +133,7 @@ async def ran(claude: Path, home: Path, model: str, *words: str) -> str:
 async def test_it_recalls_and_answers_with_what_it_found(
     claude: Path, database: str, tmp_path: Path, over: str
 ) -> None:
-    model = ScriptedModel()
+    model = ScriptedModel((TOOL, {"question": QUESTION}))
     async with (
         hitherto.open(database) as memory,
         serving(memory) as url,
@@ -149,3 +156,55 @@ async def test_it_recalls_and_answers_with_what_it_found(
     offered = {tool["name"] for one in model.requests for tool in one.get("tools", [])}
     assert TOOL in offered, "it is loaded always"
     assert not {name for name in offered if name.startswith("mcp__hitherto__")} - {TOOL}, "the others when searched for"
+
+
+async def test_its_transcript_is_imported_once(claude: Path, database: str, tmp_path: Path) -> None:
+    """With the call of our tool, and without what that gave: it is in the memory already."""
+    model = ScriptedModel((TOOL, {"question": QUESTION}))
+    async with hitherto.open(database) as memory, model.serving() as address:
+        added = [sys.executable, "-m", "hitherto", "mcp", "--database", database, *OPTIONS]
+        await memory.conversation("keys", scope=SCOPE).append(user("The deploy key is in the blue drawer."))
+        await memory.wait_for_index()
+        await ran(claude, tmp_path, address, "mcp", "add", "hitherto", "--", *added)
+        await ran(claude, tmp_path, address, "-p", QUESTION, "--allowedTools", TOOL)
+        transcripts = tmp_path / ".claude" / "projects"
+        assert await import_file(memory, transcripts, scope=SCOPE) == ImportSummary(conversations=1, messages=4)
+        assert await import_file(memory, transcripts, scope=SCOPE) == ImportSummary(skipped=1)
+        (file,) = transcripts.rglob("*.jsonl")
+        asks, calls, result, answers = [
+            one.message for one in await memory.conversation(file.stem, scope=SCOPE).messages()
+        ]
+    assert asks.text == QUESTION
+    assert (calls.calls, result.answers) == (("toolu_0",), ("toolu_0",))
+    assert "blue drawer" not in result.text
+    assert "left out" in result.text
+    assert "I recall" in answers.text
+
+
+def documented() -> list[str]:
+    """The command that docs/mcp.md gives, behind the name of the program."""
+    page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^\| Claude Code \| `claude (.*)` \|$", page, re.MULTILINE)
+    return shlex.split(found)
+
+
+async def test_told_on_monday_it_is_known_on_friday(claude: Path, database: str, tmp_path: Path) -> None:
+    """By the one command of the documentation; each is a session, a process and a server of its own."""
+    place = {"HITHERTO_DATABASE": database}
+    tools = [f"mcp__hitherto__{name}" for name in ("save", "remember")]
+    told = "The deploy key is in the blue drawer. And I prefer tabs."
+    monday = ScriptedModel(
+        ("ToolSearch", {"query": f"select:{','.join(tools)}"}),
+        (tools[0], {"conversation": "monday", "messages": [{"role": "user", "content": told}]}),
+        (tools[1], {"text": "The user prefers tabs."}),
+    )
+    async with monday.serving() as address:
+        await ran(claude, tmp_path, address, *documented(), **place)
+        answer = await ran(claude, tmp_path, address, "-p", told, "--allowedTools", ",".join(tools), **place)
+        assert "Remembered as fact" in answer
+    friday = ScriptedModel((TOOL, {"question": QUESTION}), (TOOL, {"question": "Does the user prefer tabs?"}))
+    async with friday.serving() as address:
+        answer = await ran(claude, tmp_path, address, "-p", QUESTION, "--allowedTools", TOOL, **place)
+    assert "message 0 of conversation monday, user" in answer
+    assert "The deploy key is in the blue drawer." in answer
+    assert re.search(r"fact \d+, .{0,40}The user prefers tabs\.", answer)

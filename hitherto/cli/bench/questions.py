@@ -56,7 +56,7 @@ def load(path: Path, *, named: bool = True) -> list[LabeledConversation]:
             FileConversation(file_id(sample.name, path), sample.messages),
             tuple(_questions(sample, f"{path}: {sample.name}")),
         )
-        for sample in locomo.samples(data, path, None, named=named)
+        for sample in locomo.samples(data, path, named=named)
     ]
     if not any(labeled.questions for labeled in found):
         raise InvalidTranscript(

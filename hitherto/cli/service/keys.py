@@ -12,7 +12,7 @@ from hitherto.cli.memory import with_memory
 from hitherto.cli.options import LOCAL_TENANT
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, Column, day, fitted, name_column
-from hitherto.core.key import ApiKey, Right
+from hitherto.core.key import ApiKey, Right, in_order
 
 Size = Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="The most bytes of a request.")]
 Seconds = Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="The most seconds that a request takes.")]
@@ -74,7 +74,7 @@ def list_(
             name_column("name", [key.name for key in listed], gives=1, most=_NAME),
             name_column("user", [key.user or NONE for key in listed], gives=2, most=_NAME),
             Column("revoked", [NONE if key.revoked_at is None else day(key.revoked_at) for key in listed], gives=3),
-            Column("rights", [" ".join(sorted(key.rights)) for key in listed], gives=4),
+            Column("rights", [" ".join(in_order(key.rights)) for key in listed], gives=4),
             Column("created", [day(key.created_at) for key in listed], gives=5),
         ]
         output.show(fitted(None, columns))
@@ -95,7 +95,7 @@ def revoke(
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
-    return output.fields_of(key) | {"rights": sorted(key.rights)}
+    return output.fields_of(key) | {"rights": in_order(key.rights)}
 
 
 keys = group("keys", {"create": create, "list": list_, "revoke": revoke})

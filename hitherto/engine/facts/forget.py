@@ -13,7 +13,7 @@ from operator import itemgetter
 from hitherto.arrays import np
 from hitherto.aside import aside
 from hitherto.core.facts.change import no_such_fact
-from hitherto.core.facts.fact import Fact, FactAction, FactState
+from hitherto.core.facts.fact import LONGEST_FACT, Fact, FactAction, FactState, fingerprint_of_fact
 from hitherto.core.facts.queries import FactChange
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged
@@ -119,7 +119,8 @@ async def _mentions(
     handle: Handle, recaller: Recaller | None, facts: Sequence[Fact], begins: int, *, private: bool
 ) -> list[Hit]:
     """The messages with half of the words of a fact that tell something, those with the most words first; of its own
-    conversation those before `begins`. A private one names its own."""
+    conversation those before `begins`. A private one names its own. Those that say another fact, and nothing else, are
+    left out: what they say holds, until that fact is forgotten."""
     if recaller is None:
         return []
     criteria = SearchFilter(
@@ -128,6 +129,7 @@ async def _mentions(
         conversation=handle.id if private else None,
         hidden={handle.id: begins},
     )
+    others = await _others(handle, facts)
     today, found = datetime.now(UTC).date(), dict[tuple[str, int], tuple[int, float, Hit]]()
     for fact in facts:
         terms = question_terms(fact.content)
@@ -135,11 +137,22 @@ async def _mentions(
         hits = await recaller.recall(fact.content, criteria, today=today, limit=_NEAREST, rerank=False)
         for hit in hits.hits if least else ():
             (words,) = await aside(len(hit.text), _words, [terms], hit.text)
-            if words >= least and hit.conversation is not None and hit.start is not None:
+            if words < least or (len(hit.text) <= LONGEST_FACT and fingerprint_of_fact(hit.text) in others):
+                continue
+            if hit.conversation is not None and hit.start is not None:
                 place, new = (hit.conversation, hit.start), (words, hit.score, hit)
                 found[place] = max(new, found.get(place, new), key=itemgetter(0, 1))
     likeliest = sorted(found.values(), key=itemgetter(0, 1), reverse=True)
     return [hit for _, _, hit in likeliest[:_MENTIONS]]
+
+
+async def _others(handle: Handle, facts: Sequence[Fact]) -> set[str]:
+    """The fingerprints of the other facts that hold about the subjects of these."""
+    found = set[str]()
+    for subject in {one.subject for one in facts}:
+        current = await handle.services.store.facts.current_facts(handle.scope, subject)
+        found |= {fingerprint_of_fact(one.content) for one in current.facts}
+    return found - {fingerprint_of_fact(one.content) for one in facts}
 
 
 async def _erase_mentions(handle: Handle, number: int, begins: int) -> int:

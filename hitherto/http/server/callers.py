@@ -75,7 +75,9 @@ class Caller:
         """The user that a request is for, who was `given` in it. Raises Forbidden for another than the key's own."""
         own = None if self.key is None else self.key.user
         if own is not None and given not in (None, own):
-            raise Forbidden("this key is for one user alone, and not for the one that the request names")
+            raise Forbidden(
+                "this key is for one user alone, and not for the one that the request names: name that user, or none"
+            )
         return own or given
 
     def scope(self, headers: Headers) -> Scope:

@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from hitherto.core.key import Right
 from hitherto.engine.memory import Memory
+from hitherto.http.operations import MCP
+from hitherto.http.problems import detail_of
 from hitherto.http.server.callers import Caller
 from hitherto.mcp.server import McpAccess, mcp_server
-
-MCP = "/mcp"
 
 MCP_HEADERS = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
 """Headers that clients send with each request."""
@@ -59,4 +59,4 @@ def find_access(ctx: ServerRequestContext[Any]) -> McpAccess:
     async def open_memory() -> Memory:
         return request.scope["memory"]
 
-    return McpAccess(open_memory, rights, lambda: caller.scope(request.headers))
+    return McpAccess(open_memory, rights, lambda: caller.scope(request.headers), tell=detail_of)

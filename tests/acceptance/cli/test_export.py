@@ -144,7 +144,7 @@ def test_a_conversation_from_elsewhere_has_its_title_and_its_place(cli: Callable
     ]
     assert listed() == places
     cli("import", file("later", {"title": "Boats"}, asked, {**asked, "at": "2025-05-03T09:00:00Z"}, asked))
-    assert listed()[-1][:2] == ("later", "Bikes"), "it has a title already"
+    assert listed()[-1][:2] == ("later", "Boats"), "nobody renamed it here"
     for lines in ([{"title": "x" * 501}, asked], [{"title": 7}, asked], [asked, {"title": "Late"}]):
         bad = cli("import", file("bad", *lines))
         assert (bad.code, "line" in bad.err) == (1, True)

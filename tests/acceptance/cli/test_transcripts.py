@@ -157,7 +157,7 @@ def test_a_bad_line_is_named(bad: bytes, said: str) -> None:
         (json.dumps([sample(session_2=[5])]).encode(), "session_2, turn 1 is unusable"),
         (json.dumps([sample(session_2=[{"speaker": "Ada"}])]).encode(), "not text"),
         (json.dumps([sample(session_2=[{"speaker": "Eve", "text": "x"}])]).encode(), "its speaker is 'Eve'"),
-        (json.dumps([sample(session_1_date_time=float("nan"))]).encode(), "metadata"),
+        (json.dumps([sample(session_1_date_time=float("nan"))]).encode(), "NaN"),
     ],
 )
 def test_a_bad_file_is_refused(data: bytes, said: str) -> None:
