@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hitherto.core.policy.span import Fate, Reason, Span
@@ -53,3 +53,31 @@ def bar_of(fates: Sequence[Span], stop: int, page: tuple[int, int]) -> Bar:
         else:
             parts.append(BarPart(x, (span.end + 1) * scale - x, span.start, span.end, span.fate, span.reason))
     return Bar(parts, counts, page[0] * scale, max((page[1] - page[0] + 1) * scale, 2))
+
+
+_LEAST = 4
+"""Units of a slice at least: one that is there is seen."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a whole, `x` and `width` of `WIDTH` units; those of one `tone` look alike."""
+
+    label: str
+    value: float
+    x: float
+    width: float
+    tone: int
+
+
+def slices_of(values: Mapping[str, float], whole: float | None = None) -> list[Slice]:
+    """The values as slices of a bar of length `whole` (all of them together), in their order; those of 0 are left out,
+    and those below it have no width."""
+    whole = sum(values.values()) if whole is None else whole
+    found, x = list[Slice](), 0.0
+    for tone, (label, value) in enumerate(values.items()):
+        if value:
+            width = max(value / whole * WIDTH, _LEAST) if value > 0 else 0.0
+            found.append(Slice(label, value, x, width, tone))
+            x += width
+    return found

@@ -38,7 +38,7 @@ HEADERS = {
 templates = cache(environment)
 
 
-NAVIGATION = (("conversations", "Conversations", Right.READ),)
+NAVIGATION = (("conversations", "Conversations", Right.READ), ("recall", "Recall", Right.READ))
 """The pages of a tenant that every page links to: the name in the address, the label, and the right."""
 
 Name = Annotated[str, AfterValidator(unquote), Path()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hitherto.web.templating import ROOT
-from hitherto.web.views import conversation, conversations
+from hitherto.web.views import context, conversation, conversations, recall
 
 ROUTES = APIRouter()
-for _one in (conversations, conversation):
+for _one in (conversations, conversation, context, recall):
     ROUTES.include_router(_one.router, prefix=ROOT)
