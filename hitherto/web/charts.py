@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hitherto.core.policy.span import Fate, Reason, Span
@@ -73,3 +73,31 @@ def columns_of(values: Sequence[float], limit: float | None = None) -> Columns:
     heights = [100 * value / most for value in values]
     made = [(at * step + step * 0.1, step * 0.8, 100 - height, height) for at, height in enumerate(heights)]
     return Columns(made, most, None if limit is None or limit > most else 100 - 100 * limit / most)
+
+
+_LEAST = 4
+"""Units of a slice at least: one that is there is seen."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a whole, `x` and `width` of `WIDTH` units; those of one `tone` look alike."""
+
+    label: str
+    value: float
+    x: float
+    width: float
+    tone: int
+
+
+def slices_of(values: Mapping[str, float], whole: float | None = None) -> list[Slice]:
+    """The values as slices of a bar of length `whole` (all of them together), in their order; those of 0 are left out,
+    and those below it have no width."""
+    whole = sum(values.values()) if whole is None else whole
+    found, x = list[Slice](), 0.0
+    for tone, (label, value) in enumerate(values.items()):
+        if value:
+            width = max(value / whole * WIDTH, _LEAST) if value > 0 else 0.0
+            found.append(Slice(label, value, x, width, tone))
+            x += width
+    return found

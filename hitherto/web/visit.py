@@ -40,6 +40,7 @@ templates = cache(environment)
 
 NAVIGATION = (
     ("conversations", "Conversations", Right.READ),
+    ("recall", "Recall", Right.READ),
     ("costs", "Costs", Right.ADMIN),
     ("health", "Health", Right.ADMIN),
 )
@@ -117,8 +118,7 @@ class ConversationVisit(Visit):
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page, with the names that it says and links to."""
         _, _, user, agent, name = self.base
-        tabs = [("", "Messages"), ("branches", "Branches"), ("digests", "Digests"), ("runs", "Runs")]
-        named = {"tabs": tabs, "user": user, "agent": agent, "name": name, "base": self.base}
+        named = {"user": user, "agent": agent, "name": name, "base": self.base}
         return await super().page(template, status=status, **named, **values)
 
 

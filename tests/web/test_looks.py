@@ -17,6 +17,13 @@ PAGES = (
     "conversations/ada/cook/monday",
     "conversations/ada/cook/monday?digest=1&statement=0",
     "conversations/ada/cook/monday/messages/0",
+    "conversations/ada/cook/monday/context",
+    "conversations/ada/cook/monday/context?kept=1",
+    "conversations/ada/cook/monday/context?question=What+is+it%3F&other=trim&model=gpt-4.1&budget=900",
+    "conversations/ada/cook/monday/context?question=What+is+it%3F&of=monday&seq=3&wire=anthropic",
+    "conversations/ada/cook/monday/context?policy=unknown",
+    "recall",
+    "recall?user=ada&agent=cook&question=Which+question%3F&conversation=monday",
     "conversations/ada/cook/nothing",
     "conversations/ada/cook/monday/branches",
     "conversations/ada/cook/monday/digests",
@@ -40,6 +47,8 @@ async def filled(memory: Memory) -> None:
         {"role": "tool", "tool_call_id": "c1", "content": "found"},
     )
     await memory.wait_for_digests()
+    await memory.facts(ADA).add("Ada is allergic to shellfish.")
+    await chat.context("What was the question?", budget=2_000, model="gpt-4.1-mini", recall="own")
 
 
 @pytest.mark.parametrize(

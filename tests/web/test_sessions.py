@@ -72,11 +72,17 @@ async def test_nothing_of_another_tenant(memory: Memory, site: str, http: Client
     await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."))
     key = await memory.keys("other").create("one", rights=["admin"])
     _, _, session = await sign_in(http, site, key.secret)
-    for there in ("conversations", "conversations/ada/cook/monday"):
+    for there in (
+        "conversations",
+        "conversations/ada/cook/monday",
+        "conversations/ada/cook/monday/context",
+        "conversations/ada/cook/monday/context/request",
+        "recall?user=ada&agent=cook&question=peanuts+Tom",
+    ):
         status, text = await seen(http, f"{site}/acme/{there}", session)
-        assert (status, "peanuts" in text) == (404, False)
+        assert (status, "cannot eat" in text) == (404, False)
         status, text = await seen(http, f"{site}/other/{there}", session)
-        assert "peanuts" not in text
+        assert "cannot eat" not in text
 
 
 async def test_a_key_of_one_user_sees_that_user(memory: Memory, site: str, http: ClientSession) -> None:
@@ -85,7 +91,9 @@ async def test_a_key_of_one_user_sees_that_user(memory: Memory, site: str, http:
     _, _, session = await sign_in(http, site, key.secret)
     assert "peanuts" not in (await seen(http, f"{site}/acme/conversations", session))[1]
     assert (await seen(http, f"{site}/acme/conversations?user=ada", session))[0] == 403
-    assert (await seen(http, f"{site}/acme/conversations/ada/cook/monday", session))[0] == 403
+    for there in ("", "/context", "/context/request"):
+        assert (await seen(http, f"{site}/acme/conversations/ada/cook/monday{there}", session))[0] == 403
+    assert (await seen(http, f"{site}/acme/recall?user=ada&agent=cook&question=peanuts", session))[0] == 403
 
 
 async def test_a_link_leads_to_no_other_site(memory: Memory, site: str, http: ClientSession) -> None:

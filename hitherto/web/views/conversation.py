@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,6 +20,7 @@ from hitherto.engine.conversation import Conversation
 from hitherto.errors import BudgetExceeded, NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.charts import bar_of
+from hitherto.web.manifests import span_of
 from hitherto.web.visit import InConversation
 
 router = APIRouter(dependencies=[needs(Right.READ)])
@@ -112,9 +112,3 @@ def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], r
     ordered = sorted([*made, *erased], key=lambda group: group.first)
     for number, of in groupby(ordered, key=lambda group: group.members[0].sums.turns):
         yield Turn(number, [[shown(one) for one in group.members] for group in of])
-
-
-def span_of(fates: Sequence[Span], seq: int) -> Span | None:
-    """The span of a message among those of a manifest."""
-    at = bisect_right(fates, seq, key=lambda span: span.start) - 1
-    return fates[at] if at >= 0 and fates[at].end >= seq else None

@@ -1,0 +1,130 @@
+"""A manifest in words: what became of messages, what was recalled, which facts are shown, what was missing."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from hitherto.core.context.manifest import Manifest, RecalledEntry
+from hitherto.core.policy.span import Fate, Reason, Span
+
+ORIGINS = {
+    "request": "named by the request",
+    "conversation": "set for this conversation",
+    "agent": "the agent's",
+    "memory": "the default of this memory",
+    "default": "nobody set another",
+}
+"""Whose policy it is."""
+
+SECTIONS = {
+    "instructions": "Instructions",
+    "tools": "Tools",
+    "rules": "System messages of the log",
+    "injection": "Another conversation's digest",
+    "facts": "Facts",
+    "digest": "Digest",
+    "verbatim": "Word for word",
+    "recalled": "Recalled",
+    "incoming": "Incoming message",
+    "framing": "Framing",
+}
+"""Sections of a request, in the order of the bar."""
+
+MISSING = {
+    "digest": "a digest failed or was put off",
+    "embedder": "the embedder was not available, so only words were compared",
+    "index": "much waits to be indexed, and only the newest of it was searched",
+    "policy": "this process cannot read stages of the policy",
+    "reranker": "the reranker was not available",
+    "vectors": "not all is embedded yet, and the rest was searched by its words",
+}
+"""What `missing` of a manifest or a search names."""
+
+
+@dataclass(frozen=True)
+class FateLine:
+    """All messages of one fate for one reason: how many, their tokens, and their ranges."""
+
+    fate: Fate
+    reason: Reason
+    messages: int
+    tokens: int
+    spans: list[Span]
+
+
+def fate_lines(fates: Iterable[Span]) -> list[FateLine]:
+    """The fates by reason, in the order of the log."""
+    found: dict[tuple[Fate, Reason], list[Span]] = {}
+    for span in fates:
+        found.setdefault((span.fate, span.reason), []).append(span)
+    return [
+        FateLine(fate, reason, sum(one.end - one.start + 1 for one in spans), sum(one.tokens for one in spans), spans)
+        for (fate, reason), spans in found.items()
+    ]
+
+
+def span_of(fates: Sequence[Span], seq: int) -> Span | None:
+    """The span of a message among those of a manifest."""
+    at = bisect_right(fates, seq, key=lambda span: span.start) - 1
+    return fates[at] if at >= 0 and fates[at].end >= seq else None
+
+
+class Sought(BaseModel):
+    """Something that a search found, of which a page says whether a context shows it: a message, a digest or a passage
+    of conversation `of`, a passage of a `document`, or a fact."""
+
+    of: str = ""
+    seq: int | None = None
+    digest: int | None = None
+    document: int | None = None
+    passage: int | None = None
+    fact: int | None = None
+
+    @property
+    def there(self) -> bool:
+        """Whether anything is sought."""
+        return (self.seq, self.digest, self.document, self.fact) != (None,) * 4
+
+    def is_in(self, entries: Sequence[RecalledEntry]) -> bool:
+        """Whether it is one of these, or part of one."""
+        return any(map(self._is, entries))
+
+    def _is(self, entry: RecalledEntry) -> bool:
+        if self.document is not None:
+            return (entry.document, entry.passage) == (self.document, self.passage)
+        if self.digest is not None:
+            return entry.digest == self.digest
+        inside = self.seq is not None and entry.start is not None and entry.start <= self.seq <= (entry.end or 0)
+        return inside and entry.kind == "message" and entry.conversation == self.of
+
+
+def what_became(sought: Sought, manifest: Manifest) -> tuple[bool, str]:
+    """Whether the context of a manifest shows it, and why, or why not."""
+    if sought.fact is not None:
+        return _of_fact(sought.fact, manifest)
+    if sought.is_in(manifest.recalled):
+        return True, "it was recalled for the question"
+    if sought.digest is not None and sought.digest == manifest.digest:
+        return True, "it is the digest that stands for the older part"
+    own = sought.seq is not None and sought.digest is None and sought.of == manifest.conversation
+    span = span_of(manifest.fates, sought.seq) if own and sought.seq is not None else None
+    if span is not None and span.fate is not Fate.DROPPED:
+        return span.fate is not Fate.DIGESTED, f"{span.fate}: {span.reason}"
+    if sought.is_in(manifest.left_out):
+        return False, "it was found for the question, but there was no room for it"
+    not_recalled = "it was said later" if own else "it was not among what was recalled"
+    return False, not_recalled if span is None else f"{span.fate}: {span.reason}, and it was not recalled"
+
+
+def _of_fact(fact: int, manifest: Manifest) -> tuple[bool, str]:
+    facts = manifest.facts
+    if facts is None:
+        return False, "no facts are shown in it"
+    shown = [*facts.shown, *facts.newer]
+    if any(one.fact == fact for one in shown):
+        return True, "it is among the known facts"
+    return False, f"{len(shown):,} of {facts.known:,} known facts are shown, and it is not among them"

@@ -1,0 +1,235 @@
+"""A context of a conversation: what a model saw or would see, why, and what another policy would send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Query
+from pydantic import BeforeValidator
+from starlette.responses import Response
+
+from hitherto.aside import aside
+from hitherto.core.context.manifest import ContextChanges, KeptContext, Manifest, changes_since
+from hitherto.core.key import Right
+from hitherto.core.log.message import CHAT, Wire
+from hitherto.engine.context.context import Context
+from hitherto.engine.conversation import Conversation
+from hitherto.errors import BudgetExceeded, InvalidInput, NotFound, NotReproducible
+from hitherto.http.server.callers import needs
+from hitherto.policies import PRESETS, parse
+from hitherto.pricing import shipped
+from hitherto.web.charts import Slice, slices_of
+from hitherto.web.manifests import MISSING, ORIGINS, SECTIONS, FateLine, Sought, fate_lines, what_became
+from hitherto.web.requests import Part, Repeated, parts, repeated
+from hitherto.web.visit import HEADERS, InConversation
+from hitherto.wire import CODECS
+
+router = APIRouter(dependencies=[needs(Right.READ)])
+
+KEPT = 10
+"""Kept contexts that are listed."""
+
+FIRST, PARTS = 8, 30
+"""Parts of a request on a page; of a longer one, the first and the last."""
+
+Number = Annotated[int | None, BeforeValidator(lambda given: None if given == "" else given)]
+"""A number, or a field of a form that was left empty."""
+
+
+class Asked(Sought):
+    """What the address asks for: the context that was kept under an id, or the one that a question would get."""
+
+    kept: int | None = None
+    rev: Number = None
+    question: str = ""
+    budget: Number = None
+    policy: str = ""
+    other: str = ""
+    recall: str = ""
+    model: str = ""
+    wire: str = ""
+    start: int | None = None
+
+    def but(self, **changes: object) -> dict[str, object]:
+        """The query with some of it changed."""
+        return {**self.model_dump(exclude_defaults=True), **changes}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A context on the page, or why there is none: `wrong`. Without a `context`, a manifest may be there all the
+    same."""
+
+    name: str
+    manifest: Manifest | None
+    context: Context | None
+    wrong: str
+    bar: list[Slice]
+    fates: list[FateLine]
+    parts: list[Part]
+    repeated: Repeated | None
+    changes: ContextChanges | None
+
+
+@router.get("/{tenant}/conversations/{user}/{agent}/{name}/context")
+async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Response:
+    """The context that was kept under an id; else the next one, or that for a question, beside another policy's."""
+    chat = visit.chat
+    head = await chat.head()
+    if head is None:
+        raise NotFound("there is no such conversation")
+    listed = await _listed(chat, asked)
+    if asked.kept is not None:
+        before = listed[1] if len(listed) > 1 else None
+        made = [(asked.policy, await _rebuilt(chat, listed[0].manifest))]
+    else:
+        before = listed[0] if listed else None
+        rev = head.rev if asked.rev is None else asked.rev
+        policies = [asked.policy, *([asked.other] if asked.other not in ("", asked.policy) else [])]
+        made = [(policy, await _built(chat, asked, policy, rev, before)) for policy in policies]
+    earlier = None if before is None else (await _rebuilt(chat, before.manifest))[0]
+    shown = [await _shown(visit, policy, one, before, earlier) for policy, one in made]
+    return await visit.page(
+        "context.html",
+        asked=asked,
+        head=head,
+        listed=listed[:KEPT],
+        more=listed[KEPT].id if len(listed) > KEPT else None,
+        kept=listed[0] if asked.kept is not None else None,
+        before=before,
+        shown=shown,
+        rows=_rows(shown),
+        size=PARTS,
+        first=FIRST,
+        question=_question,
+        became=_became(asked, listed, shown),
+        words={"origins": ORIGINS, "missing": MISSING, "sections": SECTIONS},
+        policies=list(PRESETS),
+        models=list(shipped().prices),
+        wires=list(CODECS),
+    )
+
+
+@router.get("/{tenant}/conversations/{user}/{agent}/{name}/context/request")
+async def request(visit: InConversation, asked: Annotated[Asked, Query()]) -> Response:
+    """The request alone, whole, as the API gets it."""
+    head = await visit.chat.head()
+    if head is None:
+        raise NotFound("there is no such conversation")
+    listed = await _listed(visit.chat, asked)
+    if asked.kept is not None:
+        made, _, wrong = await _rebuilt(visit.chat, listed[0].manifest)
+    else:
+        rev = head.rev if asked.rev is None else asked.rev
+        made, _, wrong = await _built(visit.chat, asked, asked.policy, rev, listed[0] if listed else None)
+    if made is None:
+        raise NotFound(wrong)
+    return Response(json.dumps(made.request, indent=1), media_type="application/json", headers=HEADERS)
+
+
+async def _listed(chat: Conversation, asked: Asked) -> list[KeptContext]:
+    """The kept contexts to list: the newest, or those from the one that is asked for on. Raises NotFound."""
+    listed = await chat.contexts(before=None if asked.kept is None else asked.kept + 1, limit=KEPT + 1)
+    if asked.kept is not None and (not listed or listed[0].id != asked.kept):
+        raise NotFound("this context is not kept any more")
+    return listed
+
+
+_Made = tuple[Context | None, Manifest | None, str]
+"""A context, its manifest, and why there is none."""
+
+
+async def _rebuilt(chat: Conversation, manifest: Manifest) -> _Made:
+    try:
+        return await chat.rebuild(manifest), manifest, ""
+    except NotReproducible as error:
+        return None, manifest, str(error)
+
+
+async def _built(chat: Conversation, asked: Asked, policy: str, rev: int, last: KeptContext | None) -> _Made:
+    """The context that the question would get; what is not asked for is as in the last one. With a revision, which
+    this always has, none is kept."""
+    like = None if last is None else last.manifest
+    wire = cast(Wire, asked.wire or (like.wire if like else CHAT))
+    budget = asked.budget or (like.budget if like else None)
+    try:
+        made = await chat.context(
+            asked.question or None,
+            budget=budget,
+            instructions=like.request.instructions if like else None,
+            tools=[json.loads(one) for one in like.request.tools] if like and like.wire == wire else (),
+            reserve=like.reserve if like and budget and like.reserve < budget else 0,
+            wire=wire,
+            model=asked.model or (like.request.model if like else None),
+            policy=parse(policy) if policy else None,
+            recall=cast(Any, asked.recall) or None,
+            at=rev,
+        )
+    except (BudgetExceeded, InvalidInput) as error:
+        return None, None, str(error)
+    return made, made.manifest, ""
+
+
+async def _shown(
+    visit: InConversation,
+    policy: str,
+    made: _Made,
+    before: KeptContext | None,
+    earlier: Context | None,
+) -> Shown:
+    context, manifest, wrong = made
+    name = policy or (str(manifest.policy["name"]) if manifest else "as it is")
+    if manifest is None:
+        return Shown(name, None, None, wrong, [], [], [], None, None)
+    earlier = earlier if earlier is not None and earlier.manifest.wire == manifest.wire else None
+    last = None if earlier is None else earlier.request
+    compared = None
+    if context is not None:
+        price = visit.memory._services.price(manifest.request.model or "")  # pyright: ignore[reportPrivateUsage]
+        compared = await aside(
+            4 * manifest.total, repeated, manifest, context.request, last, CODECS[manifest.wire], price
+        )
+    free = max(manifest.budget - manifest.total - manifest.reserve, 0)
+    sizes = {SECTIONS.get(one, one): manifest.sections.get(one, 0) for one in (*SECTIONS, *manifest.sections)}
+    return Shown(
+        name=name,
+        manifest=manifest,
+        context=context,
+        wrong=wrong,
+        bar=slices_of({**sizes, "Kept free for the answer": manifest.reserve, "Not used": free}),
+        fates=fate_lines(manifest.fates),
+        parts=[] if context is None else parts(context.request, last),
+        repeated=compared,
+        changes=None if before is None else changes_since(before.manifest, manifest),
+    )
+
+
+def _question(manifest: Manifest) -> str:
+    """What the user asked, "" where the request had no incoming message with a text."""
+    texts = [CODECS[wire].read(json.loads(raw)).text for wire, raw in manifest.request.incoming]
+    return next((text for text in reversed(texts) if text), "")
+
+
+def _rows(shown: Sequence[Shown]) -> list[tuple[Slice, list[float]]]:
+    """The sections that any of the contexts has, each with its tokens in all of them."""
+    there = {one.tone: one for context in shown for one in context.bar}
+    tokens = [{one.tone: one.value for one in context.bar} for context in shown if context.manifest is not None]
+    return [(there[tone], [each.get(tone, 0) for each in tokens]) for tone in sorted(there)]
+
+
+def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[Shown]) -> list[tuple[str, bool, str]]:
+    """Of what is sought, for each context that the page is about: which, whether it shows it, and why."""
+    if not asked.there:
+        return []
+    if asked.kept is not None:
+        return [("this context", *what_became(asked, listed[0].manifest))]
+    now = [
+        (f"the context that this question gets now ({one.name})", *what_became(asked, one.manifest))
+        for one in shown
+        if one.manifest is not None
+    ]
+    last = [("the last context that was kept", *what_became(asked, listed[0].manifest))] if listed else []
+    return [*last, *now]
