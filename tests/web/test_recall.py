@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from aiohttp import ClientSession
 from playwright.async_api import expect
 
 import hitherto
@@ -15,10 +16,9 @@ from hitherto.web.templating import ROOT
 from tests.http.serving import LIMITS, listening
 from tests.web.conftest import ADA, SignIn
 from tests.web.test_conversation import HOSTILE
-from tests.web.test_sessions import http, seen
+from tests.web.test_sessions import seen
 
 THERE = "acme/recall?user=ada&agent=cook"
-__all__ = ["http"]
 
 
 async def test_hits_say_where_they_come_from_and_what_they_are_made_of(
@@ -51,14 +51,14 @@ async def test_hits_say_where_they_come_from_and_what_they_are_made_of(
     await expect(page.locator("#m60")).to_be_visible()
 
 
-async def test_what_was_missing_is_said(database: str, http: object) -> None:
+async def test_what_was_missing_is_said(database: str, http: ClientSession) -> None:
     embedder = ScriptedEmbedder()
     async with hitherto.open(database, embedder=embedder) as memory:
         await memory.conversation("monday", scope=ADA).append(user("My dog Rex eats salmon."))
         await memory.wait_for_index()
         embedder._then = ModelUnavailable("gone")
         async with listening(create_inspector(memory, False, LIMITS)) as url:
-            _, text = await seen(http, f"{url}{ROOT}/{THERE}&question=dog", "")  # type: ignore[arg-type]
+            _, text = await seen(http, f"{url}{ROOT}/{THERE}&question=dog", "")
     assert "Something was missing: the embedder was not available, so only words were compared." in text
 
 
