@@ -7,7 +7,7 @@ The conventions of the pages:
 - A block of `text` right behind one of `python` is what it prints; "…" stands for anything.
 - In a block of `console`, lines after "$ " are commands, and what follows is what they print, likewise. Commands of
   `hitherto` run, those of docs/cli.md as processes; those with a setting in front, another server's address or a FILE
-  in capitals, and `hitherto serve`, are only parsed.
+  in capitals, `hitherto serve` and `hitherto inspect`, are only parsed.
 - Blocks of `py` are whole programs, which `tests/acceptance/test_web_pages.py` runs as processes.
 - Blocks of `sql` that only read run on a database that has the schema.
 - Where Python calls a service at `ADDRESS`, one is really served, at another port.
@@ -71,7 +71,7 @@ COMMANDS: dict[str, Any] = {name: app.command_of(name) for name in app.COMMANDS}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_PARSED_ONLY = re.compile(r"^serve|postgresql://|(^| )[A-Z_]{2,}(\.\w+|=\S*)?( |$)")
+_PARSED_ONLY = re.compile(r"^serve|^inspect|postgresql://|(^| )[A-Z_]{2,}(\.\w+|=\S*)?( |$)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,22 +26,26 @@ async def costs(
     since: date | None = None,
     until: date | None = None,
 ) -> Response:
-    """By day, with the daily limit of the settings drawn, and for all these days by model, user or purpose."""
+    """By day, with the daily limit of the settings drawn, and for all these days by model, user or purpose. Where no
+    price is known, tokens are drawn."""
     until = until or datetime.now(UTC).date()
     since = since or until - timedelta(days=DAYS - 1)
     by_day = {one.group: one for one in await visit.memory.costs("day", tenant=visit.tenant, since=since, until=until)}
     days = [since + timedelta(days=n) for n in range(min((until - since).days + 1, 366))]
     groups = await visit.memory.costs(by, tenant=visit.tenant, since=since, until=until)
     settings = await visit.memory.settings()
+    priced = any(one.cost for one in by_day.values())
+    spent = [by_day.get(day.isoformat()) for day in days]
+    values = [0.0 if one is None else one.cost if priced else float(one.tokens_in + one.tokens_out) for one in spent]
     return await visit.page(
         "costs.html",
         by=by,
         since=since,
         until=until,
-        days=[(day, by_day.get(day.isoformat())) for day in days],
-        chart=columns_of(
-            [(one.cost if (one := by_day.get(day.isoformat())) else 0.0) for day in days], settings.daily_cost
-        ),
+        days=[*zip(days, spent, strict=True)],
+        priced=priced,
+        values=values,
+        chart=columns_of(values, settings.daily_cost if priced else settings.daily_tokens),
         limit=settings.daily_cost,
         limit_tokens=settings.daily_tokens,
         groups=groups,
