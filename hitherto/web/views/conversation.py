@@ -29,7 +29,7 @@ PAGE = 50
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownMessage:
     """A message on the page: what became of it in the context, and whether the chosen statement rests on it."""
 
     logged: Logged
@@ -38,11 +38,11 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Turn:
+class LogTurn:
     """A turn's groups: each the messages that are sent together."""
 
     number: int
-    groups: list[list[Shown]]
+    groups: list[list[ShownMessage]]
 
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}")
@@ -103,12 +103,12 @@ async def digest_of(chat: Conversation, id: int) -> Digest | None:
     return found[0] if found and found[0].id == id else None
 
 
-def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], rests: Ranges) -> Iterator[Turn]:
-    def shown(one: Logged) -> Shown:
-        return Shown(one, span_of(fates, one.seq), any_in(rests, one.seq, one.seq) if rests else False)
+def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], rests: Ranges) -> Iterator[LogTurn]:
+    def shown(one: Logged) -> ShownMessage:
+        return ShownMessage(one, span_of(fates, one.seq), any_in(rests, one.seq, one.seq) if rests else False)
 
     made = groups(logged, retracted)
     erased = [Group(members=[one], first=one.seq, last=one.seq, open=set()) for one in logged if one.erased]
     ordered = sorted([*made, *erased], key=lambda group: group.first)
     for number, of in groupby(ordered, key=lambda group: group.members[0].sums.turns):
-        yield Turn(number, [[shown(one) for one in group.members] for group in of])
+        yield LogTurn(number, [[shown(one) for one in group.members] for group in of])
