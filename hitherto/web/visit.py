@@ -15,6 +15,7 @@ from starlette.types import Scope as HttpScope
 from hitherto.core.key import Right
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
+from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.errors import Forbidden, NotFound
 from hitherto.http.server.callers import Caller
@@ -38,7 +39,10 @@ HEADERS = {
 templates = cache(environment)
 
 
-NAVIGATION = (("conversations", "Conversations", Right.READ),)
+NAVIGATION = (
+    ("conversations", "Conversations", Right.READ),
+    ("people", "People", Right.READ),
+)
 """The pages of a tenant that every page links to: the name in the address, the label, and the right."""
 
 Name = Annotated[str, AfterValidator(unquote), Path()]
@@ -80,7 +84,8 @@ class Visit:
         """The page that a template makes of these values."""
         session = session_in(self.request.headers)
         fresh = None if self.sessions.needed else new_session() if not session else None
-        fresh = fresh or await self.sessions.renewed(session)
+        if "HX-Request" not in self.request.headers:  # else the forms of the page that asks would be of no session
+            fresh = fresh or await self.sessions.renewed(session)
         text = (
             templates()
             .get_template(template)
@@ -117,6 +122,21 @@ class ConversationVisit(Visit):
         return await super().page(template, status=status, **named, **values)
 
 
+class PersonVisit(Visit):
+    """A visit to a page of a user with an agent, who need not be known. Its templates extend `in_person.html`."""
+
+    def __init__(self, request: Request, tenant: str, user: str, agent: str) -> None:
+        super().__init__(request, tenant)
+        self.person = self.scope(user, agent)
+        self.facts: Facts = self.memory.facts(self.person)
+        self.base: tuple[str, ...] = (tenant, "people", user, agent)
+
+    async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The page, with the names that it says and links to."""
+        named = {"user": self.person.user, "agent": self.person.agent, "base": self.base}
+        return await super().page(template, status=status, **named, **values)
+
+
 def keep_session(answer: Response, session: str, request: Request) -> None:
     """Have the browser keep a session, for the pages alone."""
     secure = request.url.scheme == "https" or request.headers.get("Origin", "").startswith("https://")
@@ -144,3 +164,11 @@ def _conversation_visit(request: Request, tenant: Name, user: Name, agent: Name,
 
 InConversation = Annotated[ConversationVisit, Depends(_conversation_visit)]
 """The visit to a conversation, as a parameter of a view."""
+
+
+def _person_visit(request: Request, tenant: Name, user: Name, agent: Name) -> PersonVisit:
+    return PersonVisit(request, tenant, user, agent)
+
+
+OfPerson = Annotated[PersonVisit, Depends(_person_visit)]
+"""The visit to a user with an agent, as a parameter of a view."""

@@ -18,6 +18,20 @@ PAGES = (
     "conversations/ada/cook/monday?digest=1&statement=0",
     "conversations/ada/cook/monday/messages/0",
     "conversations/ada/cook/nothing",
+    "people",
+    "people?user=ada",
+    "people?user=nobody",
+    "people/ada/cook",
+    "people/ada/cook?state=every&category=hobby",
+    "people/nobody/cook",
+    "people/ada/cook/review",
+    "people/nobody/cook/review",
+    "people/ada/cook/facts/1",
+    "people/ada/cook/facts/2",
+    "people/ada/cook/facts/2/similar",
+    "people/ada/cook/documents",
+    "people/nobody/cook/documents",
+    "people/ada/cook/documents/1",
 )
 WEIGHT = 150_000
 """Bytes of a page with what it loads."""
@@ -35,6 +49,16 @@ async def filled(memory: Memory) -> None:
         {"role": "tool", "tool_call_id": "c1", "content": "found"},
     )
     await memory.wait_for_digests()
+    about = memory.facts(ADA, subject="dog")
+    await memory.configure_subject(tenant="acme", subject="dog", name="Rex", members=["ada", "bob"])
+    dog = await about.add("Rex, the dog, is afraid of thunder.", category="other")
+    await about.share(dog.id)
+    for content in ("Plays the cello.", "Plays the cello in an orchestra.", "Lives in Rome."):
+        await chat.remember(content, category="hobby")
+    fact = (await memory.facts(ADA).list(category="hobby"))[0]
+    await memory.facts(ADA).edit(fact.id, content="Plays the violoncello.")
+    await memory.documents(ADA).add("# Handbook\n\nRead me.\n```\ncode\n```\n" * 50, metadata={"by": "Tom"})
+    await memory.wait_for_index()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from fastapi import APIRouter
 
 from hitherto.web.templating import ROOT
 from hitherto.web.views import conversation, conversations
+from hitherto.web.views.people import documents, fact, facts, people, review
 
 ROUTES = APIRouter()
-for _one in (conversations, conversation):
+for _one in (conversations, conversation, people, facts, fact, review, documents):
     ROUTES.include_router(_one.router, prefix=ROOT)
