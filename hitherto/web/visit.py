@@ -17,7 +17,7 @@ from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
-from hitherto.errors import Forbidden, NotFound
+from hitherto.errors import Forbidden, InvalidInput, NotFound
 from hitherto.http.server.callers import Caller
 from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, session_in
 from hitherto.web.templating import ROOT, environment
@@ -42,6 +42,8 @@ templates = cache(environment)
 NAVIGATION = (
     ("conversations", "Conversations", Right.READ),
     ("people", "People", Right.READ),
+    ("export", "Export", Right.ADMIN),
+    ("erase", "Erase", Right.ADMIN),
 )
 """The pages of a tenant that every page links to: the name in the address, the label, and the right."""
 
@@ -135,6 +137,14 @@ class PersonVisit(Visit):
         """The page, with the names that it says and links to."""
         named = {"user": self.person.user, "agent": self.person.agent, "base": self.base}
         return await super().page(template, status=status, **named, **values)
+
+
+def number_in(form: Mapping[str, str], name: str) -> int:
+    """A number of a form. Raises InvalidInput."""
+    given = form.get(name, "")
+    if not given.isdecimal() or len(given) > 18:
+        raise InvalidInput(f"this form has no number {name!r}; load the page again, and send it then")
+    return int(given)
 
 
 def keep_session(answer: Response, session: str, request: Request) -> None:

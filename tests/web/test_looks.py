@@ -32,6 +32,16 @@ PAGES = (
     "people/ada/cook/documents",
     "people/nobody/cook/documents",
     "people/ada/cook/documents/1",
+    "conversations/ada/cook/monday/erase",
+    "conversations/ada/cook/monday/erase?first=2&last=40",
+    "conversations/ada/cook/gone/erase?erased=3",
+    "erase",
+    "erase?what=user&name=ada",
+    "erase?what=tenant&name=acme",
+    "erase/progress?what=user&name=ada",
+    "erase/progress?what=subject&name=cat",
+    "export",
+    "export?user=ada&agent=cook",
 )
 WEIGHT = 150_000
 """Bytes of a page with what it loads."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hitherto.web.templating import ROOT
-from hitherto.web.views import conversation, conversations
+from hitherto.web.views import conversation, conversations, erase, erase_conversation, export
 from hitherto.web.views.people import documents, fact, facts, people, review
 
 ROUTES = APIRouter()
-for _one in (conversations, conversation, people, facts, fact, review, documents):
+for _one in (conversations, conversation, people, facts, fact, review, documents, erase_conversation, erase, export):
     ROUTES.include_router(_one.router, prefix=ROOT)

@@ -15,7 +15,7 @@ from hitherto.http.problems import problem_of
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
 from hitherto.web.views.people.facts import categories
-from hitherto.web.visit import OfPerson, PersonVisit
+from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
@@ -72,14 +72,6 @@ async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None
             return None
         case _:
             raise InvalidInput("this form does nothing that can be done to a fact")
-
-
-def number_in(form: Mapping[str, str], name: str) -> int:
-    """A number of a form. Raises InvalidInput."""
-    given = form.get(name, "")
-    if not given.isdecimal() or len(given) > 18:
-        raise InvalidInput(f"this form has no number {name!r}; load the page again, and send it then")
-    return int(given)
 
 
 async def _there(visit: PersonVisit, id: int) -> Fact:

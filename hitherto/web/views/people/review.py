@@ -13,9 +13,9 @@ from hitherto.engine.facts.facts import Facts
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
-from hitherto.web.views.people.fact import changed, number_in, subject_of
+from hitherto.web.views.people.fact import changed, subject_of
 from hitherto.web.views.people.facts import categories
-from hitherto.web.visit import OfPerson, PersonVisit
+from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
