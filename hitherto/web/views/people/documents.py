@@ -14,7 +14,7 @@ from hitherto.web.visit import OfPerson
 router = APIRouter(dependencies=[needs(Right.READ)])
 
 PAGE = 50
-PART = 50_000
+PART = 25_000
 """Characters of a document's text that a page shows."""
 
 

@@ -19,14 +19,16 @@ from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
+SHOWN = 15
+"""Sources, events of its history, and facts that it replaced, which a page shows of a fact."""
 ALIKE, AT_LEAST = 5, 1.0
 """The most facts that are shown as similar to one, and how much of it, in words and meaning, each must have."""
 
 
 @router.get("/{tenant}/people/{user}/{agent}/facts/{id}")
-async def fact(visit: OfPerson, id: int) -> Response:
-    """A fact of the person's, or one that others share with the person."""
-    return await _page(visit, id)
+async def fact(visit: OfPerson, id: int, *, events: int = 0) -> Response:
+    """A fact of the person's, or one that others share with the person, with its history after so many events."""
+    return await _page(visit, id, events)
 
 
 @router.post("/{tenant}/people/{user}/{agent}/facts/{id}", dependencies=[needs(Right.REVIEW)])
@@ -84,6 +86,7 @@ async def _there(visit: PersonVisit, id: int) -> Fact:
 async def _page(
     visit: PersonVisit,
     id: int,
+    events: int = 0,
     *,
     error: InvalidFact | StaleVersion | None = None,
     typed: Mapping[str, str] | None = None,
@@ -97,8 +100,10 @@ async def _page(
         own=own,
         subject=await subject_of(visit, found),
         sources=await visit.facts.sources(id) if own and there else [],
-        history=await visit.facts.history(id) if own else [],
+        history=await visit.facts.history(id, after=events, limit=SHOWN) if own else [],
         replaced=await _replaced(visit.facts, found) if own and there else [],
+        events=events,
+        shown=SHOWN,
         categories=categories(visit),
         error=str(error) if error else "",
         typed=typed or {},

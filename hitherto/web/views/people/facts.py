@@ -16,7 +16,7 @@ from hitherto.web.visit import OfPerson, PersonVisit, Visit
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
-PAGE = 100
+PAGE = 50
 EVERY = "every"
 """The state of any state, in an address."""
 
