@@ -1,6 +1,6 @@
 """Takes the pictures of docs/inspector.md: each page light and wide; the log dark and narrow too. Needs chromium.
 
-    python scripts/picture_pages.py
+python scripts/picture_pages.py
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from hitherto.http.server.gate import RequestGate
 from hitherto.web.sessions import COOKIE, Sessions
 from hitherto.web.templating import HERE, ROOT
 from hitherto.web.views import ROUTES
+from hitherto.web.views.export import DOWNLOAD
 from hitherto.web.views.health import Doctor
 from hitherto.web.visit import HEADERS, here_of, keep_session, templates
 
@@ -45,6 +46,7 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doct
         memory=memory,
         authentication=Sessions(store.keys if keys else None, limits),
         streamed=(),
+        lasting=(ROOT + DOWNLOAD,),
         media="application/x-www-form-urlencoded",
         open=lambda path: path == SIGN_IN or path.startswith(STATIC),
         refuse=_refusal,
@@ -131,6 +133,8 @@ def _refusal(scope: Scope, error: HithertoError) -> Response:
     if isinstance(error, Unauthorized):
         here = here_of(scope) if scope["method"] == "GET" else ROOT
         headers = dict[bytes, bytes](scope["headers"])
+        if b"hx-request" in headers:  # a part of a page, which is to be loaded again as a whole
+            return Response(status_code=401, headers=HEADERS | {"HX-Refresh": "true"})
         if headers.get(b"sec-fetch-site") == b"cross-site" and COOKIE.encode() not in headers.get(b"cookie", b""):
             # A link on another site's page: the browser leaves the session out, and has it with a page's own request.
             again = f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(_own(here))}"><title>…</title>'

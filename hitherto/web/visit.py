@@ -15,8 +15,9 @@ from starlette.types import Scope as HttpScope
 from hitherto.core.key import Right
 from hitherto.core.scope import Scope
 from hitherto.engine.conversation import Conversation
+from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
-from hitherto.errors import Forbidden, NotFound
+from hitherto.errors import Forbidden, InvalidInput, NotFound
 from hitherto.http.server.callers import Caller
 from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, session_in
 from hitherto.web.templating import ROOT, environment
@@ -40,9 +41,12 @@ templates = cache(environment)
 
 NAVIGATION = (
     ("conversations", "Conversations", Right.READ),
+    ("people", "People", Right.READ),
     ("recall", "Recall", Right.READ),
     ("costs", "Costs", Right.ADMIN),
     ("health", "Health", Right.ADMIN),
+    ("export", "Export", Right.ADMIN),
+    ("erase", "Erase", Right.ADMIN),
 )
 """The pages of a tenant that every page links to: the name in the address, the label, and the right."""
 
@@ -85,7 +89,8 @@ class Visit:
         """The page that a template makes of these values."""
         session = session_in(self.request.headers)
         fresh = None if self.sessions.needed else new_session() if not session else None
-        fresh = fresh or await self.sessions.renewed(session)
+        if "HX-Request" not in self.request.headers:  # else the forms of the page that asks would be of no session
+            fresh = fresh or await self.sessions.renewed(session)
         text = (
             templates()
             .get_template(template)
@@ -122,6 +127,29 @@ class ConversationVisit(Visit):
         return await super().page(template, status=status, **named, **values)
 
 
+class PersonVisit(Visit):
+    """A visit to a page of a user with an agent, who need not be known. Its templates extend `in_person.html`."""
+
+    def __init__(self, request: Request, tenant: str, user: str, agent: str) -> None:
+        super().__init__(request, tenant)
+        self.person = self.scope(user, agent)
+        self.facts: Facts = self.memory.facts(self.person)
+        self.base: tuple[str, ...] = (tenant, "people", user, agent)
+
+    async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The page, with the names that it says and links to."""
+        named = {"user": self.person.user, "agent": self.person.agent, "base": self.base}
+        return await super().page(template, status=status, **named, **values)
+
+
+def number_in(form: Mapping[str, str], name: str) -> int:
+    """A number of a form. Raises InvalidInput."""
+    given = form.get(name, "")
+    if not given.isdecimal() or len(given) > 18:
+        raise InvalidInput(f"this form has no number {name!r}; load the page again, and send it then")
+    return int(given)
+
+
 def keep_session(answer: Response, session: str, request: Request) -> None:
     """Have the browser keep a session, for the pages alone."""
     secure = request.url.scheme == "https" or request.headers.get("Origin", "").startswith("https://")
@@ -149,3 +177,11 @@ def _conversation_visit(request: Request, tenant: Name, user: Name, agent: Name,
 
 InConversation = Annotated[ConversationVisit, Depends(_conversation_visit)]
 """The visit to a conversation, as a parameter of a view."""
+
+
+def _person_visit(request: Request, tenant: Name, user: Name, agent: Name) -> PersonVisit:
+    return PersonVisit(request, tenant, user, agent)
+
+
+OfPerson = Annotated[PersonVisit, Depends(_person_visit)]
+"""The visit to a user with an agent, as a parameter of a view."""

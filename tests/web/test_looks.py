@@ -30,6 +30,30 @@ PAGES = (
     "conversations/ada/cook/monday/runs",
     "costs",
     "health",
+    "people",
+    "people?user=ada",
+    "people?user=nobody",
+    "people/ada/cook",
+    "people/ada/cook?state=every&category=hobby",
+    "people/nobody/cook",
+    "people/ada/cook/review",
+    "people/nobody/cook/review",
+    "people/ada/cook/facts/1",
+    "people/ada/cook/facts/2",
+    "people/ada/cook/facts/2/similar",
+    "people/ada/cook/documents",
+    "people/nobody/cook/documents",
+    "people/ada/cook/documents/1",
+    "conversations/ada/cook/monday/erase",
+    "conversations/ada/cook/monday/erase?first=2&last=40",
+    "conversations/ada/cook/gone/erase?erased=3",
+    "erase",
+    "erase?what=user&name=ada",
+    "erase?what=tenant&name=acme",
+    "erase/progress?what=user&name=ada",
+    "erase/progress?what=subject&name=cat",
+    "export",
+    "export?user=ada&agent=cook",
 )
 WEIGHT = 150_000
 """Bytes of a page with what it loads."""
@@ -49,6 +73,16 @@ async def filled(memory: Memory) -> None:
     await memory.wait_for_digests()
     await memory.facts(ADA).add("Ada is allergic to shellfish.")
     await chat.context("What was the question?", budget=2_000, model="gpt-4.1-mini", recall="own")
+    about = memory.facts(ADA, subject="dog")
+    await memory.configure_subject(tenant="acme", subject="dog", name="Rex", members=["ada", "bob"])
+    dog = await about.add("Rex, the dog, is afraid of thunder.", category="other")
+    await about.share(dog.id)
+    for content in ("Plays the cello.", "Plays the cello in an orchestra.", "Lives in Rome."):
+        await chat.remember(content, category="hobby")
+    fact = (await memory.facts(ADA).list(category="hobby"))[0]
+    await memory.facts(ADA).edit(fact.id, content="Plays the violoncello.")
+    await memory.documents(ADA).add("# Handbook\n\nRead me.\n```\ncode\n```\n" * 50, metadata={"by": "Tom"})
+    await memory.wait_for_index()
 
 
 @pytest.mark.parametrize(

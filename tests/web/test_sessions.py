@@ -57,6 +57,22 @@ async def test_a_session_ends_by_itself(
     assert (await seen(http, f"{site}/acme/conversations", renewed))[0] == 200
 
 
+async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
+    memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new one would be none of which the rest of the page has the token. Once it is over, the page is loaded anew."""
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    now = sessions.time.time()
+    headers = {"Cookie": f"{sessions.COOKIE}={session}", "HX-Request": "true"}
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS / 2)
+    async with http.get(f"{site}/acme/conversations", headers=headers) as done:
+        assert (done.status, sessions.COOKIE in done.cookies) == (200, False)
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS + 1)
+    async with http.get(f"{site}/acme/conversations", headers=headers) as done:
+        assert (done.status, done.headers.get("HX-Refresh")) == (401, "true")
+
+
 @pytest.mark.parametrize(
     "change", [lambda one: one[:-1] + ("0" if one[-1] != "0" else "1"), lambda _: "a.b", lambda _: "."]
 )

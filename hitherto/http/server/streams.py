@@ -93,27 +93,10 @@ def add_streams(router: APIRouter) -> None:
         header_agent: AgentHeader = None,
     ) -> Response:
         caller: Caller = request.scope["caller"]
-        pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
         headers = request.headers
         user = caller.user(name_in(headers, USER) if user is None else user)
         agent = name_in(headers, AGENT) if agent is None else agent
-
-        async def write() -> None:
-            async with turns.turn():
-                await memory.export_to(cast(BinaryIO, pipe), tenant=caller.tenant, user=user, agent=agent)
-
-        writing = asyncio.create_task(write())
-        writing.add_done_callback(lambda _: pipe.end())
-        try:
-            first = await pipe.get()
-        except BaseException:  # the service stops, or the client has left
-            writing.cancel()
-            pipe.abandon()
-            raise
-        if first is None:
-            pipe.close()
-            await writing  # which raises
-        return StreamingResponse(_exported(writing, pipe, first or b"", request), media_type=LINES)
+        return await exported(request, turns, tenant=caller.tenant, user=user, agent=agent)
 
     @router.post(
         f"{PREFIX}/import",
@@ -228,7 +211,32 @@ class _Pipe:
         self._file.close()
 
 
-async def _exported(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, request: Request) -> AsyncIterator[bytes]:
+async def exported(
+    request: Request, turns: FairLimiter, *, tenant: str, user: str | None, agent: str | None
+) -> StreamingResponse:
+    """The export of a tenant, of its `user`, or of that user with one `agent`, as it is written, once it has its turn.
+    Raises as `Memory.export_to`."""
+    pipe, memory = _Pipe(), cast(Memory, request.scope["memory"])
+
+    async def write() -> None:
+        async with turns.turn():
+            await memory.export_to(cast(BinaryIO, pipe), tenant=tenant, user=user, agent=agent)
+
+    writing = asyncio.create_task(write())
+    writing.add_done_callback(lambda _: pipe.end())
+    try:
+        first = await pipe.get()
+    except BaseException:  # the service stops, or the client has left
+        writing.cancel()
+        pipe.abandon()
+        raise
+    if first is None:
+        pipe.close()
+        await writing  # which raises
+    return StreamingResponse(_parts_of(writing, pipe, first or b"", request), media_type=LINES)
+
+
+async def _parts_of(writing: asyncio.Task[Any], pipe: _Pipe, part: bytes, request: Request) -> AsyncIterator[bytes]:
     watch = KeyWatch(request.scope["authentication"], request.headers)
     next_part: bytes | None = part
     try:

@@ -14,3 +14,15 @@ for (const slider of document.querySelectorAll("input[type=range]")) {
   slider.addEventListener("input", () => { slider.nextElementSibling.value = slider.value; });
   slider.addEventListener("change", () => slider.form.requestSubmit());
 }
+// A key does what the button, link or field that shows it does. In a field, Escape leaves it, and Ctrl Enter sends.
+document.addEventListener("keydown", (event) => {
+  const field = event.target.closest?.("input, textarea, select");
+  if (field && event.key === "Escape") field.blur();
+  if (field && event.key === "Enter" && (event.ctrlKey || event.metaKey)) field.form?.requestSubmit();
+  if (field || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  const there = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  if (!there) return;
+  event.preventDefault();
+  if (there.matches("textarea")) there.select();
+  else there.click();
+});
