@@ -23,7 +23,7 @@ from hitherto.policies import PRESETS, parse
 from hitherto.pricing import shipped
 from hitherto.web.charts import Slice, slices_of
 from hitherto.web.manifests import MISSING, ORIGINS, SECTIONS, FateLine, Sought, fate_lines, what_became
-from hitherto.web.requests import Part, Repeated, parts, repeated
+from hitherto.web.requests import RequestPart, Repeated, parts, repeated
 from hitherto.web.visit import HEADERS, InConversation
 from hitherto.wire import CODECS
 
@@ -69,7 +69,7 @@ class Shown:
     wrong: str
     bar: list[Slice]
     fates: list[FateLine]
-    parts: list[Part]
+    parts: list[RequestPart]
     repeated: Repeated | None
     changes: ContextChanges | None
 
