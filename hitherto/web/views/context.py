@@ -23,7 +23,7 @@ from hitherto.policies import PRESETS, parse
 from hitherto.pricing import shipped
 from hitherto.web.charts import Slice, slices_of
 from hitherto.web.manifests import MISSING, ORIGINS, SECTIONS, FateLine, Sought, fate_lines, what_became
-from hitherto.web.requests import RequestPart, Repeated, parts, repeated
+from hitherto.web.requests import Repeated, RequestPart, parts, repeated
 from hitherto.web.visit import HEADERS, InConversation
 from hitherto.wire import CODECS
 
