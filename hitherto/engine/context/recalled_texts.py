@@ -22,6 +22,7 @@ from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import TEXT
 from hitherto.core.recall.passages import CharRange, narrowed, passage_ranges
+from hitherto.core.scope import Scope
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import NotReproducible
@@ -202,13 +203,19 @@ def _of_messages(
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
     """The pieces that a manifest says were recalled. Raises NotReproducible where one of them is gone."""
-    return [await _again(handle, one) for one in says]
+    heads = dict[tuple[Scope, str], Head]()
+    return [await _again(handle, one, heads) for one in says]
 
 
-async def _again(handle: Handle, says: RecalledEntry) -> RecalledPiece:
+async def _again(handle: Handle, says: RecalledEntry, heads: dict[tuple[Scope, str], Head]) -> RecalledPiece:
+    """The piece; `heads` has the heads of conversations that were read."""
     found: RecalledPiece | None = None
     other = None if says.conversation is None else handle.beside(says.conversation, says.agent)
-    head = None if other is None else await other.head()  # which erases what has expired
+    head = None
+    if other is not None:
+        if (place := (other.scope, other.id)) not in heads:
+            heads[place] = await other.head()  # which erases what has expired
+        head = heads[place]
     match EntryKind(says.kind):
         case EntryKind.MESSAGE if other is not None and head is not None:
             found = await _messages_again(other, head, says)
