@@ -102,10 +102,11 @@ async def test_a_fact_is_corrected_put_back_deleted_and_restored(signed_in: Sign
 
 
 async def test_what_a_fact_replaced_can_be_restored(signed_in: SignIn, site: str, database: str) -> None:
-    """In a category that holds one value at a time."""
+    """In a category that holds one value at a time, where what took its place may be under another by now."""
     async with hitherto.open(database, single_fact_categories=("occupation",), worker=False) as writing:
         await writing.facts(ADA).add("Works as a nurse.", category="occupation")
-        await writing.facts(ADA).add("Works as a baker.", category="occupation")
+        new = await writing.facts(ADA).add("Works as a baker.", category="occupation")
+        await writing.facts(ADA).edit(new.id, category="other")
     page = await signed_in("read", "review")
     await page.goto(f"{site}/acme/people/ada/cook")
     await page.get_by_role("link", name="Works as a baker.").click()

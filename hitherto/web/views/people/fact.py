@@ -101,7 +101,7 @@ async def _page(
         subject=await subject_of(visit, found),
         sources=await visit.facts.sources(id) if own and there else [],
         history=await visit.facts.history(id, after=events, limit=SHOWN) if own else [],
-        replaced=await _replaced(visit.facts, found) if own and there else [],
+        replaced=await _replaced(visit, found) if own and there else [],
         events=events,
         shown=SHOWN,
         categories=categories(visit),
@@ -116,7 +116,7 @@ async def subject_of(visit: PersonVisit, fact: Fact) -> object:
     return await visit.memory.subject(fact.subject, tenant=visit.tenant) if known else None
 
 
-async def _replaced(facts: Facts, fact: Fact) -> list[Fact]:
-    """What it took the place of."""
-    listed = await facts.list(shared=False, state=FactState.SUPERSEDED, category=fact.category, limit=1_000)
-    return [one for one in listed if one.superseded_by == fact.id]
+async def _replaced(visit: PersonVisit, fact: Fact) -> list[Fact]:
+    """The last of those whose place it took."""
+    store = visit.memory._services.store  # pyright: ignore[reportPrivateUsage] — no verb tells it
+    return await store.facts.replaced(visit.person, fact.id, limit=SHOWN)
