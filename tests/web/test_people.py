@@ -132,7 +132,8 @@ async def test_a_long_history_has_pages(signed_in: SignIn, site: str, memory: Me
 
 async def test_two_reviewers_do_not_overwrite_each_other(signed_in: SignIn, site: str, memory: Memory) -> None:
     (fact,) = await learn(memory, "Tom cannot eat peanuts.")
-    first, second = await signed_in("read", "review"), await signed_in("read", "review")
+    first, second, third = [await signed_in("read", "review") for _ in range(3)]
+    await third.goto(f"{site}/acme/people/ada/cook/review")
     for page in (first, second):
         await page.goto(f"{site}/acme/people/ada/cook/facts/{fact}")
         await page.get_by_text("Correct it").click()
@@ -146,6 +147,14 @@ async def test_two_reviewers_do_not_overwrite_each_other(signed_in: SignIn, site
     await expect(second.get_by_label("One sentence")).to_have_value("Tom hates peanuts.")
     await second.get_by_role("button", name="Save").click()
     await expect(second.locator("h1")).to_have_text("Tom hates peanuts.")
+    await third.get_by_role("button", name="Delete").click()
+    await expect(third.get_by_role("alert")).to_contain_text("somebody changed it meanwhile")
+    assert [one.content for one in await memory.facts(ADA).list()] == ["Tom hates peanuts."]
+    await memory.facts(ADA).delete(fact)
+    await second.get_by_text("Delete it").click()
+    await second.get_by_role("button", name="Delete").click()
+    await expect(second.get_by_role("alert")).to_have_text("there is no such fact of this person any more")
+    await expect(second.locator("h1")).to_have_text("A deleted fact")
 
 
 async def test_a_review_with_keys_alone(signed_in: SignIn, site: str, memory: Memory) -> None:
