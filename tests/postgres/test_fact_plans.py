@@ -63,9 +63,10 @@ FILL = f"""
     union all select 'acme', 'u', 'a', 's' || n from generate_series(1, 200) n
     union all select 'acme', 'v', 'a', 's1';
     insert into hitherto.fact (tenant, id, user_id, agent, subject, category, content, fingerprint, visibility, state,
-        ended_at, confidence, tokens, length, hashes, counts, indexed) overriding system value
+        ended_at, superseded_by, confidence, tokens, length, hashes, counts, indexed) overriding system value
     select 'acme', id, user_id, agent, subject, 'hobby', 'what is known', user_id || n, visibility, state,
-           case when state <> 'current' then now() end, 0.5, 5, 5, '\\x0102030405060708', '\\x01', true
+           case when state <> 'current' then now() end, case when id between 1201 and 1250 then 250 end,
+           0.5, 5, 5, '\\x0102030405060708', '\\x01', true
     from (
         select n as id, 'u' as user_id, 'a' as agent, 's1' as subject, n, 'current' as state, 'private' as visibility
         from generate_series(1, {OWN}) n
@@ -158,6 +159,7 @@ CASES = {
     "facts that no conversation says": bound("facts_said_in", {**LISTED, "conversation": "none"}, 0, 5),
     "fact": bound("fact", ONE, 1, 3),
     "fact that is shared": bound("fact", {**ONE, "id": 4007}, 1, 5),
+    "replaced_facts": bound("replaced_facts", {**ONE, "id": 250, "limit": 20}, 20, 4 * 50),
     "evidence": bound("evidence", {**SCOPE, "ids": [7], "most_evidence": 100}, 1, 3),
     "fact_history": bound("fact_history", {**ONE, "after": 0, "limit": 100}, 3, 4),
     "fact_versions": bound("fact_versions", {**SCOPE, "ids": [7, 4007], "versions": [2, 2]}, 2, 2 * 8),

@@ -460,7 +460,7 @@ async def test_the_third_seeds_table_shows_what_is_known(
 HELD = {"edit_fact", "confirm_fact", "keep_fact", "restore_fact", "change_visibility", "delete_fact", "note_fact"}
 """What is done to one fact, by its number, after it was found to be the user's own."""
 
-SHOWING = {"known", "facts", "facts_said_in", "fact", "fact_versions"}
+SHOWING = {"known", "facts", "facts_said_in", "fact", "fact_versions", "replaced_facts"}
 """What tells facts to a user."""
 
 
@@ -484,4 +484,7 @@ def test_every_statement_on_facts_names_its_owner() -> None:
         for branch in branches if name in SHOWING else ():
             whose = ("user_id = %(user)s", ") about", "f.id = n.id")  # the last: of the ids of what is shared
             assert any(one in branch for one in whose), (name, branch)
-    assert {name for name, body in named.items() if "{shared_facts}" in body} == SHOWING - {"facts_said_in"}
+    assert {name for name, body in named.items() if "{shared_facts}" in body} == SHOWING - {
+        "facts_said_in",
+        "replaced_facts",
+    }

@@ -94,6 +94,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "known": lambda store: store.facts.known(SCOPE, "mum"),
     "facts": lambda store: store.facts.facts(SCOPE, FactFilter()),
     "fact": lambda store: store.facts.fact(SCOPE, 1),
+    "replaced": lambda store: store.facts.replaced(SCOPE, 1, limit=9),
     "history": lambda store: store.facts.history(SCOPE, 1),
     "versions": lambda store: store.facts.versions(SCOPE, [(1, 1)]),
     "run": lambda store: store.runs.run(SCOPE, UUID(int=1)),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import pytest
 from aiohttp import ClientSession, DummyCookieJar
 from playwright.async_api import Page, expect
 
 import hitherto
-from hitherto import Memory, assistant, user
+from hitherto import Memory, Scope, assistant, user
 from hitherto.web.sessions import COOKIE, form_token
+from hitherto.web.templating import ROOT, path
 from tests.web.conftest import ADA, SignIn
 from tests.web.test_conversation import HOSTILE
 from tests.web.test_sessions import sign_in
@@ -102,10 +104,11 @@ async def test_a_fact_is_corrected_put_back_deleted_and_restored(signed_in: Sign
 
 
 async def test_what_a_fact_replaced_can_be_restored(signed_in: SignIn, site: str, database: str) -> None:
-    """In a category that holds one value at a time."""
+    """In a category that holds one value at a time, where what took its place may be under another by now."""
     async with hitherto.open(database, single_fact_categories=("occupation",), worker=False) as writing:
         await writing.facts(ADA).add("Works as a nurse.", category="occupation")
-        await writing.facts(ADA).add("Works as a baker.", category="occupation")
+        new = await writing.facts(ADA).add("Works as a baker.", category="occupation")
+        await writing.facts(ADA).edit(new.id, category="other")
     page = await signed_in("read", "review")
     await page.goto(f"{site}/acme/people/ada/cook")
     await page.get_by_role("link", name="Works as a baker.").click()
@@ -129,7 +132,8 @@ async def test_a_long_history_has_pages(signed_in: SignIn, site: str, memory: Me
 
 async def test_two_reviewers_do_not_overwrite_each_other(signed_in: SignIn, site: str, memory: Memory) -> None:
     (fact,) = await learn(memory, "Tom cannot eat peanuts.")
-    first, second = await signed_in("read", "review"), await signed_in("read", "review")
+    first, second, third = [await signed_in("read", "review") for _ in range(3)]
+    await third.goto(f"{site}/acme/people/ada/cook/review")
     for page in (first, second):
         await page.goto(f"{site}/acme/people/ada/cook/facts/{fact}")
         await page.get_by_text("Correct it").click()
@@ -143,6 +147,14 @@ async def test_two_reviewers_do_not_overwrite_each_other(signed_in: SignIn, site
     await expect(second.get_by_label("One sentence")).to_have_value("Tom hates peanuts.")
     await second.get_by_role("button", name="Save").click()
     await expect(second.locator("h1")).to_have_text("Tom hates peanuts.")
+    await third.get_by_role("button", name="Delete").click()
+    await expect(third.get_by_role("alert")).to_contain_text("somebody changed it meanwhile")
+    assert [one.content for one in await memory.facts(ADA).list()] == ["Tom hates peanuts."]
+    await memory.facts(ADA).delete(fact)
+    await second.get_by_text("Delete it").click()
+    await second.get_by_role("button", name="Delete").click()
+    await expect(second.get_by_role("alert")).to_have_text("there is no such fact of this person any more")
+    await expect(second.locator("h1")).to_have_text("A deleted fact")
 
 
 async def test_a_review_with_keys_alone(signed_in: SignIn, site: str, memory: Memory) -> None:
@@ -277,3 +289,32 @@ async def test_a_fact_that_an_enemy_wrote_is_text(signed_in: SignIn, site: str, 
         text = await page.locator("main").inner_text()
         assert re.search("<script>alert", text)
         assert not set("\u202e\x1b\0") & set(text)
+
+
+async def test_names_that_an_enemy_chose_are_text(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """Of a user, an agent, a subject, a type and metadata of a document; in titles of pages too."""
+    sting = "<img src=x onerror=alert(1)>\u202e\x1b[31m"
+    scope = Scope(tenant="acme", user=f"u{sting}", agent=f"a{sting}")
+    subject = f"s{sting}"
+    await memory.configure_subject(tenant="acme", subject=subject, name=f"n{sting}", members=[scope.user, f"m{sting}"])
+    about = memory.facts(scope, subject=subject)
+    fact = await about.share((await about.add("Rex is afraid of thunder.")).id)
+    kept = await memory.documents(scope).add("Text.", doc_type=f"t{sting}", metadata={sting: sting})
+    await memory.conversation(f"c{sting}", scope=scope).append(user("Hello"))
+    page = await signed_in("admin")
+    of = path("acme", "people", scope.user, scope.agent)
+    chat = path("acme", "conversations", scope.user, scope.agent, f"c{sting}", "erase")
+    for there in (
+        *(of + more for more in ("", "/review", f"/facts/{fact.id}", "/documents", f"/documents/{kept.id}")),
+        *(path("acme", "people"), path("acme", "people", user=scope.user), chat, f"{chat}?first=0&last=0"),
+        *(path("acme", "erase", what="user", name=scope.user), path("acme", "erase", what="subject", name=subject)),
+        *(path("acme", "erase", "progress", what="user", name=scope.user), path("acme", "export", user=scope.user)),
+        f"{of}?category={quote(sting)}&state=every",
+    ):
+        answer = await page.goto(site.removesuffix(ROOT) + there)
+        assert answer is not None
+        assert answer.status == 200, there
+        assert await page.locator("img").count() == 0, there
+        text = await page.locator("body").inner_text() + await page.title()
+        assert "<img src=x" in text, there
+        assert not set("\u202e\x1b") & set(text), there

@@ -6,11 +6,14 @@ import re
 
 import pytest
 from aiohttp import ClientSession
+from fastapi import FastAPI
 
 from hitherto import Memory, user
+from hitherto.core.key import Right
 from hitherto.web import sessions
 from hitherto.web.app import create_inspector
 from hitherto.web.templating import ROOT
+from hitherto.web.views import ROUTES
 from tests.http.serving import LIMITS, listening
 from tests.web.conftest import ADA
 
@@ -71,6 +74,49 @@ async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
     monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS + 1)
     async with http.get(f"{site}/acme/conversations", headers=headers) as done:
         assert (done.status, done.headers.get("HX-Refresh")) == (401, "true")
+
+
+PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "id": "1"}
+"""What stands for the parts of an address but the tenant."""
+
+
+def routes() -> list[tuple[str, str]]:
+    """The method and the address of each page of a tenant and of each form."""
+    app = FastAPI()
+    app.include_router(ROUTES)
+    found = [(method.upper(), at) for at, one in app.openapi()["paths"].items() for method in one]
+    return [(method, at.removeprefix(ROOT)) for method, at in found if "{tenant}" in at]
+
+
+async def test_no_page_and_no_form_is_for_others(memory: Memory, site: str, http: ClientSession) -> None:
+    """Whatever is there or not: another tenant's are not found, those of another user than the key's are refused, and
+    so are forms by who may only read, and forms without the token of the session's pages."""
+    sent = dict[str, tuple[dict[str, str], str]]()
+    for whose, tenant, rights, of in (
+        ("other", "other", [Right.ADMIN], None),
+        ("bob", "acme", [Right.READ, Right.WRITE, Right.REVIEW], "bob"),
+        ("reader", "acme", [Right.READ], None),
+        ("operator", "acme", [Right.ADMIN], None),
+    ):
+        key = await memory.keys(tenant).create(whose, rights=rights, user=of)
+        _, _, session = await sign_in(http, site, key.secret)
+        sent[whose] = {"Cookie": f"{sessions.COOKIE}={session}"}, sessions.form_token(session)
+
+    async def status(whose: str, method: str, address: str, token: str | None = None) -> int:
+        headers, own = sent[whose]
+        form = {"form_token": own if token is None else token} if method == "POST" else None
+        async with http.request(method, site + address, data=form, headers=headers, allow_redirects=False) as done:
+            return done.status
+
+    for method, at in routes():
+        address = at.format(tenant="acme", **PAGE)
+        assert await status("other", method, address) == 404, (method, at)
+        if "{user}" in at or method == "POST":
+            assert await status("bob", method, address) == 403, (method, at)
+        if method == "POST":
+            assert await status("reader", method, address) == 403, at
+            assert await status("operator", method, address, "") == 403, at
+            assert await status("operator", method, address, sent["reader"][1]) == 403, at
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,13 @@ class FactStore(Part):
         found = await self._facts(scope, "fact", {**_scope_filter(scope, all_agents=all_agents), "id": id})
         return found[0] if found else None
 
+    async def replaced(self, scope: Scope, id: int, *, limit: int) -> list[Fact]:
+        """The scope's own facts whose place this fact took, whatever their category: the last `limit`, the latest
+        last."""
+        if id not in NUMBERS:
+            return []
+        return await self._facts(scope, "replaced_facts", {**rows.owner_values(scope), "id": id, "limit": limit})
+
     async def to_forget(self, scope: Scope, id: int) -> list[int]:
         """The ids of what goes with one of the scope's own facts, but what is deleted: those about its subject that say
         the same, in any state, all that any of these has replaced, by itself or through others, and what says the same

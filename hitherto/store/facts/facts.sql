@@ -225,6 +225,19 @@ from (
      where f.id = %(id)s)
 ) f;
 
+-- name: replaced_facts
+-- The last of the scope's own facts whose place one of them took. (`is true` keeps the planner from going through all facts
+-- of the user.)
+select f.id, f.user_id, f.agent, f.subject, f.category, f.content, f.visibility, f.state, f.confidence, f.confirmed,
+       f.repeated, f.version, f.metadata::text, f.extracted_at, f.updated_at, f.ended_at, f.superseded_by
+from (
+    select * from ({shown_facts}) f
+    where f.superseded_by = %(id)s
+      and (f.user_id = %(user)s and f.agent = %(agent)s and f.state = 'superseded') is true
+    order by f.ended_at desc, f.id desc limit %(limit)s
+) f
+order by f.ended_at, f.id;
+
 -- name: evidence
 -- The messages that say some of the user's own facts, of each the first `most_evidence`. One that a fork has too is named once.
 select e.fact, c.id, e.seq, e.said_at

@@ -37,7 +37,7 @@ async def change(visit: OfPerson, id: int) -> Response:
     form = await visit.form()
     try:
         await changed(visit.facts, id, form)
-    except (InvalidFact, StaleVersion) as error:
+    except (InvalidFact, NotFound, StaleVersion) as error:
         return await _page(visit, id, error=error, typed=form)
     return visit.to(path(visit.base, "facts", id))
 
@@ -76,6 +76,11 @@ async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None
             raise InvalidInput("this form does nothing that can be done to a fact")
 
 
+def why(error: InvalidFact | NotFound | StaleVersion) -> str:
+    """Why a form was not followed, in words for who sent it."""
+    return "there is no such fact of this person any more" if isinstance(error, NotFound) else str(error)
+
+
 async def _there(visit: PersonVisit, id: int) -> Fact:
     found = await visit.facts.get(id)
     if found is None:
@@ -88,7 +93,7 @@ async def _page(
     id: int,
     events: int = 0,
     *,
-    error: InvalidFact | StaleVersion | None = None,
+    error: InvalidFact | NotFound | StaleVersion | None = None,
     typed: Mapping[str, str] | None = None,
 ) -> Response:
     found = await _there(visit, id)
@@ -101,11 +106,11 @@ async def _page(
         subject=await subject_of(visit, found),
         sources=await visit.facts.sources(id) if own and there else [],
         history=await visit.facts.history(id, after=events, limit=SHOWN) if own else [],
-        replaced=await _replaced(visit.facts, found) if own and there else [],
+        replaced=await _replaced(visit, found) if own and there else [],
         events=events,
         shown=SHOWN,
         categories=categories(visit),
-        error=str(error) if error else "",
+        error=why(error) if error else "",
         typed=typed or {},
     )
 
@@ -116,7 +121,7 @@ async def subject_of(visit: PersonVisit, fact: Fact) -> object:
     return await visit.memory.subject(fact.subject, tenant=visit.tenant) if known else None
 
 
-async def _replaced(facts: Facts, fact: Fact) -> list[Fact]:
-    """What it took the place of."""
-    listed = await facts.list(shared=False, state=FactState.SUPERSEDED, category=fact.category, limit=1_000)
-    return [one for one in listed if one.superseded_by == fact.id]
+async def _replaced(visit: PersonVisit, fact: Fact) -> list[Fact]:
+    """The last of those whose place it took."""
+    store = visit.memory._services.store  # pyright: ignore[reportPrivateUsage] — no verb tells it
+    return await store.facts.replaced(visit.person, fact.id, limit=SHOWN)

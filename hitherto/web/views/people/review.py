@@ -13,7 +13,7 @@ from hitherto.engine.facts.facts import Facts
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
-from hitherto.web.views.people.fact import changed, subject_of
+from hitherto.web.views.people.fact import changed, subject_of, why
 from hitherto.web.views.people.facts import categories
 from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
@@ -45,7 +45,7 @@ async def decide(visit: OfPerson) -> Response:
     try:
         await changed(visit.facts, fact, form)
     except (InvalidFact, NotFound, StaleVersion) as error:
-        return await _page(visit, after, fact, error=str(error), typed=form)
+        return await _page(visit, after, fact, error=why(error), typed=form)
     if deleted is not None:  # its text stands nowhere but in the form that would bring it back
         return await _page(visit, after, fact + 1, did="delete", done=fact, deleted=deleted)
     return visit.to(path(visit.base, "review", after=after, at=fact + 1, did=action, fact=fact))
