@@ -55,7 +55,7 @@ def bar_of(fates: Sequence[Span], stop: int, page: tuple[int, int]) -> Bar:
     return Bar(parts, counts, page[0] * scale, max((page[1] - page[0] + 1) * scale, 2))
 
 
-_LEAST = 4
+_LEAST = 8
 """Units of a slice at least: one that is there is seen."""
 
 

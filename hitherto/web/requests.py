@@ -19,7 +19,7 @@ _CONTENT = ("content", "output")
 
 
 @dataclass(frozen=True)
-class Part:
+class RequestPart:
     """A part of a request: where it stands in it, whose it is, its text, of which the first `repeated` characters are
     as they were in the request before; `whole`: all of the part is. `breakpoint`: a cache breakpoint stands in it."""
 
@@ -42,10 +42,10 @@ class Repeated:
     cached_cost: float | None
 
 
-def parts(request: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[Part]:
+def parts(request: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[RequestPart]:
     """The parts of a request, in the order in which a provider reads them."""
     earlier = [] if before is None else [piece for piece, _ in parts_of(before)]
-    found, same = list[Part](), True
+    found, same = list[RequestPart](), True
     for at, ((piece, marked), place) in enumerate(zip(parts_of(request), _places(request), strict=True)):
         role, text = _role_and_text(piece)
         last = earlier[at] if same and at < len(earlier) else None
@@ -53,7 +53,7 @@ def parts(request: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[
         repeated = len(text) if same else 0
         if last is not None and not same and last[0] == piece[0] and (was := _role_and_text(last))[0] == role:
             repeated = common_start(was[1], text)
-        found.append(Part(place, role, text, repeated, same, marked))
+        found.append(RequestPart(place, role, text, repeated, same, marked))
     return found
 
 

@@ -211,6 +211,9 @@ _Read = tuple[Head, Mapping[int, Logged]]
 """The head of a conversation, which was read first, and those of the recalled messages that are live, by seq."""
 
 
+_NOTHING: tuple[None, Mapping[int, Logged]] = (None, {})
+
+
 async def _read(handle: Handle, says: Sequence[RecalledEntry], conversation: str, agent: str | None) -> _Read:
     head = await handle.head()  # which erases what has expired
     ranges = joined(
@@ -229,7 +232,7 @@ async def _read(handle: Handle, says: Sequence[RecalledEntry], conversation: str
 async def _again(handle: Handle, says: RecalledEntry, read: Mapping[tuple[str, str | None], _Read]) -> RecalledPiece:
     found: RecalledPiece | None = None
     other = None if says.conversation is None else handle.beside(says.conversation, says.agent)
-    head, live = (None, {}) if says.conversation is None else read[says.conversation, says.agent]
+    head, live = _NOTHING if says.conversation is None else read[says.conversation, says.agent]
     match EntryKind(says.kind):
         case EntryKind.MESSAGE if other is not None and head is not None:
             found = await _messages_again(other, head, live, says)

@@ -38,7 +38,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Turn:
+class ShownTurn:
     """A turn's groups: each the messages that are sent together."""
 
     number: int
@@ -103,7 +103,7 @@ async def digest_of(chat: Conversation, id: int) -> Digest | None:
     return found[0] if found and found[0].id == id else None
 
 
-def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], rests: Ranges) -> Iterator[Turn]:
+def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], rests: Ranges) -> Iterator[ShownTurn]:
     def shown(one: Logged) -> Shown:
         return Shown(one, span_of(fates, one.seq), any_in(rests, one.seq, one.seq) if rests else False)
 
@@ -111,4 +111,4 @@ def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], r
     erased = [Group(members=[one], first=one.seq, last=one.seq, open=set()) for one in logged if one.erased]
     ordered = sorted([*made, *erased], key=lambda group: group.first)
     for number, of in groupby(ordered, key=lambda group: group.members[0].sums.turns):
-        yield Turn(number, [[shown(one) for one in group.members] for group in of])
+        yield ShownTurn(number, [[shown(one) for one in group.members] for group in of])

@@ -36,7 +36,7 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundHit:
     """A hit on the page: its place in the order, where in its text the passage that matches best begins, and its parts
     of the score."""
 
@@ -70,12 +70,12 @@ async def recall(
     )
 
 
-def _found(hits: Sequence[Hit]) -> list[Found]:
+def _found(hits: Sequence[Hit]) -> list[FoundHit]:
     """Those hits that have any score."""
     hits = [hit for hit in hits if hit.scores.fused >= _LEAST]
     most = max((_sum(hit) for hit in hits), default=0.0)
     return [
-        Found(
+        FoundHit(
             place,
             hit,
             hit.passages[0][0] if hit.passages else 0,
