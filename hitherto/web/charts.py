@@ -75,7 +75,7 @@ def columns_of(values: Sequence[float], limit: float | None = None) -> Columns:
     return Columns(made, most, None if limit is None or limit > most else 100 - 100 * limit / most)
 
 
-_LEAST = 4
+_LEAST = 8
 """Units of a slice at least: one that is there is seen."""
 
 

@@ -59,6 +59,17 @@ async def test_what_the_model_saw_is_made_again(memory: Memory) -> None:
     assert changes.tokens == second.tokens - first.tokens
 
 
+async def test_what_was_recalled_and_taken_back_since_is_made_again(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    for number in range(30):
+        await chat.append(user(f"Ada is in town {number}."), assistant(f"Noted {number}."))
+    await memory.wait_for_index()
+    made = await chat.context("Where was Ada, in town 3?", budget=400, recall=True)
+    assert made.manifest.recalled
+    await chat.rewind(to=1)
+    assert (await chat.rebuild(made.manifest)).request == made.request
+
+
 async def test_each_request_of_a_turn_is_kept_and_only_so_many(memory: Memory) -> None:
     chat = memory.conversation("c", scope=SCOPE)
     for number in range(4):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,7 +22,6 @@ from hitherto.core.policy.key_values import key_values
 from hitherto.core.recall.filter import EntryKind
 from hitherto.core.recall.index import TEXT
 from hitherto.core.recall.passages import CharRange, narrowed, passage_ranges
-from hitherto.core.scope import Scope
 from hitherto.engine.handle import Handle
 from hitherto.engine.recall.recall import Hit
 from hitherto.errors import NotReproducible
@@ -203,22 +202,40 @@ def _of_messages(
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
     """The pieces that a manifest says were recalled. Raises NotReproducible where one of them is gone."""
-    heads = dict[tuple[Scope, str], Head]()
-    return [await _again(handle, one, heads) for one in says]
+    there = {(one.conversation, one.agent) for one in says if one.conversation is not None}
+    read = {place: await _read(handle.beside(*place), says, *place) for place in there}
+    return [await _again(handle, one, read) for one in says]
 
 
-async def _again(handle: Handle, says: RecalledEntry, heads: dict[tuple[Scope, str], Head]) -> RecalledPiece:
-    """The piece; `heads` has the heads of conversations that were read."""
+_Read = tuple[Head, Mapping[int, Logged]]
+"""The head of a conversation, which was read first, and those of the recalled messages that are live, by seq."""
+
+
+_NOTHING: tuple[None, Mapping[int, Logged]] = (None, {})
+
+
+async def _read(handle: Handle, says: Sequence[RecalledEntry], conversation: str, agent: str | None) -> _Read:
+    head = await handle.head()  # which erases what has expired
+    ranges = joined(
+        (one.start, one.end)
+        for one in says
+        if (one.conversation, one.agent, one.kind) == (conversation, agent, "message")
+        and one.start is not None
+        and one.end is not None
+        and 0 <= one.start <= one.end <= head.last_seq
+    )
+    store = handle.services.store
+    found = await store.messages_in(handle.scope, handle.id, head.ref, ranges, live_at=head.rev) if ranges else []
+    return head, {one.seq: one for one in found}
+
+
+async def _again(handle: Handle, says: RecalledEntry, read: Mapping[tuple[str, str | None], _Read]) -> RecalledPiece:
     found: RecalledPiece | None = None
     other = None if says.conversation is None else handle.beside(says.conversation, says.agent)
-    head = None
-    if other is not None:
-        if (place := (other.scope, other.id)) not in heads:
-            heads[place] = await other.head()  # which erases what has expired
-        head = heads[place]
+    head, live = _NOTHING if says.conversation is None else read[says.conversation, says.agent]
     match EntryKind(says.kind):
         case EntryKind.MESSAGE if other is not None and head is not None:
-            found = await _messages_again(other, head, says)
+            found = await _messages_again(other, head, live, says)
         case EntryKind.DIGEST if other is not None and head is not None:
             found = await _digest_again(other, head, says)
         case EntryKind.PASSAGE:
@@ -233,12 +250,16 @@ async def _again(handle: Handle, says: RecalledEntry, heads: dict[tuple[Scope, s
     return replace(found, here=_here(handle, found), characters=tuple(says.characters))
 
 
-async def _messages_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
+async def _messages_again(
+    handle: Handle, head: Head, live: Mapping[int, Logged], says: RecalledEntry
+) -> RecalledPiece | None:
     start, end = says.start, says.end
     if start is None or end is None or not 0 <= start <= end <= head.last_seq:
         return None
-    reading = MessageRange(start=start, stop=end + 1)
-    members = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
+    members = [live[seq] for seq in range(start, end + 1) if seq in live]
+    if len(members) <= end - start:  # some were retracted since, or erased
+        reading = MessageRange(start=start, stop=end + 1)
+        members = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
     if members and start != end:
         # As the group was when its last message came: results may have come since, and messages been retracted.
         then = members[-1].rev

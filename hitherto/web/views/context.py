@@ -29,7 +29,7 @@ from hitherto.wire import CODECS
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
-KEPT = 10
+KEPT = 6
 """Kept contexts that are listed."""
 
 FIRST, PARTS = 8, 30
@@ -59,7 +59,7 @@ class Asked(Sought):
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownContext:
     """A context on the page, or why there is none: `wrong`. Without a `context`, a manifest may be there all the
     same."""
 
@@ -126,7 +126,7 @@ async def request(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         rev = head.rev if asked.rev is None else asked.rev
         made, _, wrong = await _built(visit.chat, asked, asked.policy, rev, listed[0] if listed else None)
     if made is None:
-        raise NotFound(wrong)
+        raise InvalidInput(wrong)
     return Response(json.dumps(made.request, indent=1), media_type="application/json", headers=HEADERS)
 
 
@@ -179,11 +179,11 @@ async def _shown(
     made: _Made,
     before: KeptContext | None,
     earlier: Context | None,
-) -> Shown:
+) -> ShownContext:
     context, manifest, wrong = made
     name = policy or (str(manifest.policy["name"]) if manifest else "as it is")
     if manifest is None:
-        return Shown(name, None, None, wrong, [], [], [], None, None)
+        return ShownContext(name, None, None, wrong, [], [], [], None, None)
     earlier = earlier if earlier is not None and earlier.manifest.wire == manifest.wire else None
     last = None if earlier is None else earlier.request
     compared = None
@@ -194,7 +194,7 @@ async def _shown(
         )
     free = max(manifest.budget - manifest.total - manifest.reserve, 0)
     sizes = {SECTIONS.get(one, one): manifest.sections.get(one, 0) for one in (*SECTIONS, *manifest.sections)}
-    return Shown(
+    return ShownContext(
         name=name,
         manifest=manifest,
         context=context,
@@ -213,14 +213,14 @@ def _question(manifest: Manifest) -> str:
     return next((text for text in reversed(texts) if text), "")
 
 
-def _rows(shown: Sequence[Shown]) -> list[tuple[Slice, list[float]]]:
+def _rows(shown: Sequence[ShownContext]) -> list[tuple[Slice, list[float]]]:
     """The sections that any of the contexts has, each with its tokens in all of them."""
     there = {one.tone: one for context in shown for one in context.bar}
     tokens = [{one.tone: one.value for one in context.bar} for context in shown if context.manifest is not None]
     return [(there[tone], [each.get(tone, 0) for each in tokens]) for tone in sorted(there)]
 
 
-def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[Shown]) -> list[tuple[str, bool, str]]:
+def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[ShownContext]) -> list[tuple[str, bool, str]]:
     """Of what is sought, for each context that the page is about: which, whether it shows it, and why."""
     if not asked.there:
         return []
