@@ -42,16 +42,10 @@ async def import_list(chat: Conversation, conversation: ImportedConversation, po
             page = await walk.follow(page)
             if not page:
                 continue
-            if walk.differs and not notes.unfinished:
-                left = [one for part in [page, *await asyncio.to_thread(list, pages)] for one in part]
-                if (runs := await walk.mended(left, head)) is not None:
-                    return await _append_runs(log, runs, conversation)
-                pages = pages_of(left)
-                page = next(pages)
             if log.next and not walk.in_common and walk.followed < log.next:
                 return None
             at = log.end if log.end in walk.places else walk.places[0]
-            if (why := _unfit(log, walk, at, head)) is not None:
+            if (why := _unfit(log, walk, at, head, has_ids=page[0].message.id is not None)) is not None:
                 await _leave_out(conversation, page, pages, why)
                 break
             moves = walk.shown(notes) == at
@@ -71,31 +65,6 @@ async def import_list(chat: Conversation, conversation: ImportedConversation, po
     note_erased(conversation, walk.erased)
     if count and not moves:
         note_hidden(conversation, count, at)
-    return count
-
-
-async def _append_runs(
-    log: ImportLog, runs: Sequence[tuple[int, list[ImportedMessage]]], conversation: ImportedConversation
-) -> int:
-    """Append what was not read before, each run behind a message. What comes behind the last one is shown."""
-    shown, count, hidden, last = log.end, 0, 0, -1
-    for behind, run in runs:
-        at, goes_on = behind, behind == shown
-        for page in pages_of(run):
-            try:
-                appended = await _append(log, [one.message for one in page], at)
-            except (Conflict, InvalidInput) as error:
-                leave_out(conversation, page[0], len(page), error)
-                break
-            count, at = count + len(appended), appended[-1] if appended else at
-            if goes_on:
-                shown = at
-            elif appended:
-                hidden, last = hidden + len(appended), at
-    if shown is not None and runs:
-        await log.show(shown, last=True)
-    if hidden:
-        note_hidden(conversation, hidden, last)
     return count
 
 
@@ -120,7 +89,6 @@ class _Walk:
     followed: int = 0
     erased: int = 0
     in_common: bool = False
-    marks: list[bytes] = field(default_factory=list[bytes])
     page: dict[int, Logged] = field(default_factory=dict[int, Logged])
 
     @classmethod
@@ -137,39 +105,6 @@ class _Walk:
         """The last message that is shown; after an import that was cut off, and since which nobody went on, the one
         that was shown before."""
         return notes.shows if notes.shows is not None and self.end in self.places else self.end
-
-    @property
-    def differs(self) -> bool:
-        """Whether the log ends elsewhere than what was followed."""
-        return self.log.next > 0 and self.end not in self.places
-
-    async def mended(
-        self, left: Sequence[ImportedMessage], head: Head | None
-    ) -> list[tuple[int, list[ImportedMessage]]] | None:
-        """Where all that is shown of the log is in the list, in its order: what the list has between, in runs, each
-        with the message that it follows. None where it is not, or where something was erased or cleared."""
-        if head is None or head.erased or head.view_start or not self.log.next:
-            return None
-        shown = [one for seq in range(self.log.next) if (one := await self._read(seq)).live(head.rev)]
-        runs, known, behind, side = list[tuple[int, list[ImportedMessage]]](), 0, -1, None
-        new = False
-        for place, mark in enumerate([*self.marks, *(mark_of(one.message) for one in left)]):
-            if known < len(shown) and mark_of(shown[known].message) == mark:
-                behind, side, new, known = shown[known].seq, None, False, known + 1
-                continue
-            at = behind if side is None else side
-            ways = (
-                [] if new else [seq for seq in self.following(at) if mark_of((await self._read(seq)).message) == mark]
-            )
-            if ways:
-                side = ways[-1]
-            elif place < len(self.marks):
-                return None
-            else:
-                runs += [] if new else [(at, [])]
-                runs[-1][1].append(left[place - len(self.marks)])
-                new = True
-        return runs if known == len(shown) else None
 
     def following(self, place: int) -> list[int]:
         """The seqs of the messages that follow one."""
@@ -195,7 +130,6 @@ class _Walk:
                     same.append(seq)
         if same or erased:
             self.places, self.followed = [*same, *erased], self.followed + 1
-            self.marks.append(mark_of(message))
             self.erased += not same
             self.in_common = self.in_common or message.role is not Role.SYSTEM
         return bool(same or erased)
@@ -213,12 +147,14 @@ def _may_be(erased: Logged, message: Message) -> bool:
     return erased.message.role is message.role
 
 
-def _unfit(log: ImportLog, walk: _Walk, at: int, head: Head | None) -> str | None:
-    """Why nothing can be added behind message `at`; None if it can."""
+def _unfit(log: ImportLog, walk: _Walk, at: int, head: Head | None, *, has_ids: bool) -> str | None:
+    """Why nothing can be added behind message `at`; None if it can. Where messages were erased, a list without ids has
+    to go on from the end of what is here: else it may bring them back, in another place."""
     if not log.takes(at):
         return CLEARED
     gone = 0 if head is None else sum(last - first + 1 for first, last in head.erased)
-    return _DIFFERS if gone > walk.erased and walk.following(at) else None
+    differs = gone > walk.erased and walk.following(at) if has_ids else gone > 0 and at != walk.end
+    return _DIFFERS if differs else None
 
 
 async def _append(log: ImportLog, page: Sequence[Message], at: int) -> list[int]:
