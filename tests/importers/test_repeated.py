@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -410,3 +411,12 @@ async def test_what_the_summary_counts(memory: Memory, tmp_path: Path) -> None:
     assert replace(summary, unreadable=(), notes=()) == ImportSummary(skipped=3, left_out=5)
     assert summary.unreadable[-1].endswith("message 2 (and 2 behind it): it follows what was cleared here: left out")
     assert summary.notes == ("'c-1': 1 message of the file erased here, and not imported again",)
+
+
+async def test_two_imports_at_once(chat: Conversation) -> None:
+    """Of a list that differs: one of them is told, and nothing is there twice."""
+    await import_conversation(chat, listed("Q1", "A1", "Q2"))
+    differing = [listed("Q1", "other", "Q3") for _ in range(2)]
+    await asyncio.gather(*(import_conversation(chat, one) for one in differing))
+    there = [one.message.text for one in await chat.messages()]
+    assert sorted(there) == ["A1", "Q1", "Q2", "Q3", "other"]

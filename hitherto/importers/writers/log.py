@@ -60,7 +60,7 @@ class ImportLog:
             self.end = None
             if at >= 0:
                 await self.chat.switch(at)
-            done = await self.chat.append(*page, at=at, policy=self.policy)
+            done = await self.chat.append(*page, at=at, expect=self.next, policy=self.policy)
         self.next, self.end = done.end + 1, done.end
         return [*range(done.start, done.end + 1)]
 
