@@ -224,5 +224,6 @@ async def test_what_is_new_in_the_middle_is_a_branch(memory: Memory) -> None:
         assert isinstance(found, ImportedConversation)
         await import_conversation(chat, found)
         assert found.unreadable == []
+    assert "1 message came as a branch that is not shown" in found.notes[0]
     assert await tree(chat) == {"a": None, "c": "a", "b": "a"}
     assert [one.id for one in (await chat.transcript()).entries] == ["a", "c"]

@@ -59,8 +59,9 @@ async def import_tree(chat: Conversation, conversation: ImportedConversation, po
             f"{conversation.id!a:.80}: {messages(newer)} with another text in the file than here; the file's came "
             "as branches beside"
         )
-    if last is not None and not moves and (hidden := sum(one in tree.seqs for one in new)):
-        note_hidden(conversation, hidden, last)
+    of_the_shown = set(tree.shown).difference(new if moves else ())
+    if hidden := [one for run in runs for one in run if one in of_the_shown and one in tree.seqs]:
+        note_hidden(conversation, len(hidden), tree.seqs[hidden[-1]])
     return count
 
 
