@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import UUID
 
 import pytest
 from aiohttp import ClientSession
@@ -76,7 +77,7 @@ async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
         assert (done.status, done.headers.get("HX-Refresh")) == (401, "true")
 
 
-PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "id": "1"}
+PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "id": "1", "run": str(UUID(int=0))}
 """What stands for the parts of an address but the tenant."""
 
 
