@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/inspector.md: each page light and wide; the log dark and narrow too. Needs chromium.
+"""Takes the pictures of docs/inspector.md. Needs chromium.
 
 python scripts/picture_pages.py
 """
@@ -23,14 +23,10 @@ sys.path.insert(0, str(ROOT))
 HERE = "local/conversations/ada/travel/lisbon"
 
 PAGES = {
-    "conversations": "local/conversations",
     "log": f"{HERE}?start=60",
     "context": f"{HERE}/context?question=What+is+Tom+allergic+to%3F&other=trim&budget=1500",
     "recall": "local/recall?user=ada&agent=travel&question=What+is+Tom+allergic+to%3F",
-    "digests": f"{HERE}/digests",
-    "facts": "local/people/ada/travel/facts",
-    "costs": "local/costs",
-    "health": "local/health",
+    "facts": "local/people/ada/travel",
 }
 
 
@@ -60,11 +56,10 @@ async def main() -> None:
         await filled(memory)
         browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         async with listening(create_inspector(memory, False, LIMITS)) as url:
-            for name, scheme, width in [*((name, "light", 1_200) for name in PAGES), ("log", "dark", 400)]:
-                page = await browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 760})  # type: ignore[arg-type]
-                await page.goto(f"{url}{PREFIX}/{PAGES[name]}", wait_until="networkidle")
-                suffix = "" if scheme == "light" else "-dark"
-                await page.screenshot(path=ROOT / "docs" / "images" / f"inspector-{name}{suffix}.png")
+            for name, there in PAGES.items():
+                page = await browser.new_page(viewport={"width": 1_200, "height": 760})
+                await page.goto(f"{url}{PREFIX}/{there}", wait_until="networkidle")
+                await page.screenshot(path=ROOT / "docs" / "images" / f"inspector-{name}.png")
                 await page.close()
         await browser.close()
 
