@@ -138,26 +138,12 @@ def options() -> set[str]:
     return found
 
 
-def test_commands() -> None:
-    assert (
-        strange(
-            (page, name)
-            for page, span in spans()
-            for name in re.findall(r"^hitherto ([a-z]+)", span)
-            if name not in COMMANDS
-        )
-        == set()
-    )
-    known = options()
-    assert (
-        strange(
-            (page, name)
-            for page, span in spans()
-            for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", span)
-            if name not in known
-        )
-        == set()
-    )
+@pytest.mark.parametrize(
+    ("pattern", "known"), [(r"^hitherto ([a-z]+)", set(COMMANDS)), (r"(?<![\w-])--[a-z][\w-]*", options())]
+)
+def test_commands_and_options(pattern: str, known: set[str]) -> None:
+    named = ((page, name) for page, span in spans() for name in re.findall(pattern, span) if name not in known)
+    assert strange(named) == set()
 
 
 def test_each_exception_is_one() -> None:

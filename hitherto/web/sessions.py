@@ -47,9 +47,10 @@ class Sessions(Authentication):
             check_site(headers, ())
             served_caller.set((LOCAL, ""))
             return Caller(key=None, tenant=LOCAL, limits=self._limits)
-        key = await self._key_of(session_in(headers))
-        if key is None:
+        found = await self._key_of(session_in(headers))
+        if found is None:
             raise Unauthorized("sign in with a key")
+        key = found[0]
         served_caller.set((key.tenant, key.user or ""))
         return Caller(key=key, tenant=key.tenant, limits=self._limits.of(key))
 
@@ -63,20 +64,22 @@ class Sessions(Authentication):
         return _signed(key, hashed)
 
     async def renewed(self, session: str) -> str | None:
-        """The session made anew, where it has been used for a while; None where it is new, or over."""
-        if self._keys is None or (told := _read(session)) is None or told[2] - time.time() > LASTS - _RENEWED:
+        """The session made anew, where it has been used for a while; None where it is new, or no session."""
+        told = _read(session)
+        if told is None or told[2] - time.time() > LASTS - _RENEWED:
             return None
-        found = await self._keys.signed(told[0], told[1])
+        found = await self._key_of(session)
         return None if found is None else _signed(*found)
 
-    async def _key_of(self, session: str) -> KeyAccess | None:
+    async def _key_of(self, session: str) -> tuple[KeyAccess, bytes] | None:
+        """The key of a session that lasts, and what is kept of its secret."""
         told = _read(session)
         if self._keys is None or told is None or told[2] < time.time():
             return None
         found = await self._keys.signed(told[0], told[1])
         if found is None or not hmac.compare_digest(session.partition(".")[2], _signature(told[3], found[1])):
             return None
-        return found[0]
+        return found
 
 
 def session_in(headers: Headers) -> str:
