@@ -58,6 +58,7 @@ from hitherto.settings import Settings
 from hitherto.store.embedded.server import EmbeddedServer
 from tests import called, forked
 from tests.lengths import at_length, lasting
+from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Answer, Body, Endpoint, said
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -166,6 +167,7 @@ def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     for name in [name for name in os.environ if name.startswith(("HITHERTO_", "OPENAI_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HITHERTO_DATA_DIR", str(home))
+    monkeypatch.setenv("HITHERTO_DATABASE_TIMEOUT", f"{PATIENCE}")
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")  # traces would go to OpenAI

@@ -17,6 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.lengths import at_length, lasting
+from tests.patience import PATIENCE
 from tests.providers.models.endpoint import Endpoint
 from tests.test_docs import ADDRESS, assert_printed, blocks, reply, served
 
@@ -178,6 +179,7 @@ def test_each_block_of_readme_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(name)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("HITHERTO_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("HITHERTO_DATABASE_TIMEOUT", f"{PATIENCE}")
     monkeypatch.chdir(folder)
     with Endpoint(reply) as endpoint, served(README, python=python) as address:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)

@@ -83,6 +83,13 @@ async def test_one_that_was_only_given_a_title_is_there_and_can_be_deleted(memor
     assert await names(memory) == []
 
 
+async def test_what_is_empty_was_said_when_it_was_made(memory: Memory) -> None:
+    for number in range(50):  # the clock moves between two looks at it, but not always
+        await memory.conversation(f"{number}", scope=SCOPE).configure(title="Nothing yet", create=True)
+    listed = (await memory.conversations(SCOPE, limit=50)).conversations
+    assert [one.conversation for one in listed if one.said_at != one.created_at] == []
+
+
 async def test_deleting_what_is_not_there_makes_nothing(memory: Memory) -> None:
     assert await memory.conversation("c", scope=SCOPE).delete() == 0
     assert await names(memory) == []

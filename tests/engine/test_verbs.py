@@ -225,6 +225,23 @@ async def test_reasoning_is_shown_with_the_newest_answer(memory: Memory) -> None
             assert kinds[-2:] == ["reasoning", "message"], budget
 
 
+async def test_a_call_is_shown_with_what_was_said_behind_it(memory: Memory) -> None:
+    """Though what came after that is cut: a reasoning item is refused without what it precedes."""
+    chat = memory.conversation("c", scope=SCOPE)
+    said = [{"type": "output_text", "text": "One moment.", "annotations": []}]
+    await chat.append(
+        user("Look it up."),
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "message", "id": "msg_1", "role": "assistant", "content": said},
+        *[{"type": "function_call", "call_id": f"b{at}", "name": "look", "arguments": "{}"} for at in range(20)],
+    )
+    result = {"type": "function_call_output", "call_id": "a", "output": "Done."}
+    context = await chat.context(result, budget=80, wire="openai.responses")
+    kinds = [item.get("type", "message") for item in context.messages]
+    assert kinds[-4:] == ["function_call", "function_call_output", "reasoning", "message"]
+
+
 async def test_a_clock_that_was_ahead_erases_nothing(memory: Memory, store: Store) -> None:
     """An append while the database's clock was two hours ahead: what it wrote, and what comes after it is put right,
     is there until its own time."""

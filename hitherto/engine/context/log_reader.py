@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 
 from hitherto.aside import aside
 from hitherto.core.context.gathered import Gathered, earlier, extent, read_from
@@ -91,7 +94,24 @@ class LogReader:
                 texts = [one.sums.tokens for one in latest.members if one.message.kind in (Kind.TEXT, Kind.COMPACTION)]
                 reading = replace(reading, tokens=min([reading.tokens, *texts]), tools_from=latest.first)
                 loaded = await self.messages(head, reading)
+        for text in await self.texts_of_calls(request, reading, loaded, head):
+            insort(loaded, text, key=attrgetter("seq"))
         return replace(found, messages=loaded, read_from=begin)
+
+    async def texts_of_calls(
+        self, request: ContextRequest, reading: MessageRange, loaded: Sequence[Logged], head: Head
+    ) -> list[Logged]:
+        """The texts that end the groups of the calls that incoming results answer, where `loaded` lacks them: behind a
+        call, a model may think on and say something."""
+        answered = {call for message in request.incoming for call in message.answers}
+        seqs = {one.seq for one in loaded}
+        found = list[Logged]()
+        for group in groups(loaded, head.retracted) if answered else []:
+            for one in [] if answered.isdisjoint(group.open) else group.members:
+                if one.message.goes_on and one.seq + 1 not in seqs:
+                    behind = MessageRange(start=one.seq + 1, stop=reading.stop, limit=1, live_at=reading.live_at)
+                    found += [text for text in await self.messages(head, behind) if text.seq not in seqs]
+        return found
 
     async def newest_said(self, shown: View, head: Head) -> list[Logged]:
         """The newest user messages, and a few others from the beginning."""

@@ -17,8 +17,8 @@ select id from hitherto.digest where tenant = %(tenant)s and id = %(digest)s for
 
 -- name: create
 -- Insert the conversation's row; nothing if it is there.
-insert into hitherto.conversation (tenant, user_id, agent, id)
-values (%(tenant)s, %(user)s, %(agent)s, %(conversation)s)
+insert into hitherto.conversation (tenant, user_id, agent, id, created_at, updated_at, said_at)
+values (%(tenant)s, %(user)s, %(agent)s, %(conversation)s, statement_timestamp(), statement_timestamp(), statement_timestamp())
 on conflict (tenant, user_id, agent, id) do nothing;
 
 -- name: head
