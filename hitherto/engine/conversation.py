@@ -772,8 +772,8 @@ class Conversation:
 
     async def switch(self, seq: int, *, expect: int | None = None) -> int:
         """Show the branch with message `seq`, up to the last message that was shown with it, in place of the present
-        one, which stays a branch. Returns the seq of the last message before, by which `switch` goes back; where
-        message `seq` is shown, nothing changes.
+        one, which stays a branch. Where message `seq` is shown, nothing changes. Returns the seq of the last message
+        before, by which `switch` goes back, or `rewind` where that message is shown now too.
 
         Contexts, digests, recall and facts go by the branch that is shown: digests and facts of this one count again
         as they are, and no model is asked. Documents that were archived with its digests are not there again. `expect`

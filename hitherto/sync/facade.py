@@ -651,8 +651,9 @@ class SyncConversation(SyncPart[Conversation]):
 
     def switch(self, seq: int, *, expect: int | None = None) -> int:
         """Show the branch with message `seq`, up to the last message that was shown with it, in place of the present
-        one, which stays a branch. Returns the seq of the last message before, by which `switch` goes back; where
-        message `seq` is shown, nothing changes. See `Conversation.switch`."""
+        one, which stays a branch. Where message `seq` is shown, nothing changes. Returns the seq of the last message
+        before, by which `switch` goes back, or `rewind` where that message is shown now too. See
+        `Conversation.switch`."""
         return self._run(lambda conversation: conversation.switch(seq, expect=expect))
 
     def fork(self, *, at: int | None = None, id: str | None = None) -> SyncConversation:

@@ -148,7 +148,7 @@ class World:
         if parted is not None:
             assert {shown[parted], now[parted]} <= {one.seq for one in await self.chat.branches(now[parted])}
         if back and last >= head.view_start:
-            await self.chat.switch(last)
+            await (self.chat.rewind(to=last) if last in now else self.chat.switch(last))
             assert shown == [one.seq for one in await self.chat.messages() if one.retracted_rev is None]
             assert (await self.context(asked, ENDLESS)).request == before.request
             assert await self.open_calls() == calls
