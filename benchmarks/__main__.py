@@ -22,6 +22,7 @@ from benchmarks import (
     facts,
     history,
     idle,
+    inspector,
     known,
     length,
     memory,
@@ -62,6 +63,7 @@ BENCHMARKS: dict[str, Callable[[Ground], Awaitable[Findings]]] = {
     "facts": facts.run,
     "known": known.run,
     "erasing": erasing.run,
+    "inspector": inspector.run,
     "soak": soak.run,
 }
 

@@ -54,14 +54,15 @@ async def conversation(
     digest: int | None = None,
     statement: int | None = None,
 ) -> Response:
-    """The log from message `start` on, as it is, or was at revision `rev`: what its context has of each message."""
+    """The log from message `start` on, as it is, or was at revision `rev`: what its context has of each message,
+    without a recall."""
     chat = visit.chat
     head, info = await chat.head(), await chat.info()
     if head is None or info is None:
         raise NotFound("there is no such conversation")
     rev = head.rev if rev is None else rev
     try:
-        context: Context | None = await chat.context(at=rev)
+        context: Context | None = await chat.context(at=rev, recall=False)
     except BudgetExceeded:
         context = None
     fates = context.manifest.fates if context else []
