@@ -48,7 +48,6 @@ async def test_what_the_model_saw_and_what_of_it_was_as_before(signed_in: SignIn
     page = await signed_in("read")
     await page.goto(f"{site}/acme/conversations/ada/cook/monday")
     await page.get_by_role("link", name="What the model sees").click()
-    await page.locator(".kept a").first.click()
     await page.wait_for_url(f"**?kept={newest.id}")
     await expect(page.get_by_role("heading", level=1)).to_have_text("What the model saw: monday")
     await expect(page.locator("main")).to_contain_text("for the question “Question 2?”")
@@ -70,6 +69,7 @@ async def test_trying_leaves_no_trace(signed_in: SignIn, site: str, memory: Memo
     assert before is not None
     page = await signed_in("read")
     await page.goto(f"{site}/{THERE}")
+    await page.get_by_role("link", name="Now").click()
     await page.get_by_label("Question").fill("And the dog?")
     await page.get_by_role("button", name="Try it").click()
     given = {"budget": 600, "reserve": 50, "instructions": RULES, "tools": [TOOL], "model": "gpt-4.1-mini"}
@@ -79,6 +79,26 @@ async def test_trying_leaves_no_trace(signed_in: SignIn, site: str, memory: Memo
     after = await chat.head()
     assert after is not None
     assert (replace(after, now=before.now, clock=before.clock), await chat.contexts()) == (before, kept)
+
+
+async def test_something_else_beside_what_was_sent(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """For the same question, at the same revision, though the conversation went on."""
+    chat = await talk(memory)
+    sent = (await chat.contexts(limit=1))[0].manifest
+    await chat.append(user("And then?"), assistant("Nothing."))
+    page = await signed_in("read")
+    await page.goto(f"{site}/{THERE}")
+    await page.get_by_label("Budget").fill("140")
+    await page.get_by_role("button", name="Try it beside").click()
+    given = {"budget": 140, "reserve": 50, "instructions": RULES, "tools": [TOOL], "model": "gpt-4.1-mini"}
+    made = await chat.context("Question 2?", **given, at=sent.rev)  # type: ignore[arg-type]
+    assert made.tokens < sent.total
+    assert await tokens_in(page, "Sent") == f"{sent.total} of 600"
+    assert await tokens_in(page, "Sent", 1) == f"{made.tokens} of 140"
+    await page.get_by_label("Budget").fill("")
+    await page.get_by_label("Policy").fill("none")
+    await page.get_by_role("button", name="Try it beside").click()
+    await expect(page.get_by_role("status")).to_have_text("Both are the same, word for word.")
 
 
 async def test_two_policies_side_by_side(signed_in: SignIn, site: str, memory: Memory) -> None:
@@ -131,7 +151,7 @@ async def test_what_cannot_be_made_is_said_in_its_place(signed_in: SignIn, site:
     await page.goto(f"{site}/{THERE}?kept={kept}")
     await expect(page.get_by_role("alert")).to_have_text("this context is not kept any more")
     await page.goto(f"{site}/{THERE}")
-    await expect(page.get_by_label("Kept contexts")).to_contain_text("HITHERTO_KEEP_CONTEXTS")
+    await expect(page.get_by_label("Requests")).to_contain_text("HITHERTO_KEEP_CONTEXTS")
 
 
 async def test_why_it_did_not_know_the_dog(signed_in: SignIn, site: str, memory: Memory) -> None:
@@ -163,7 +183,7 @@ async def test_what_a_user_wrote_is_text(signed_in: SignIn, site: str, memory: M
     await chat.append(user(HOSTILE), assistant("x" * 100_000))
     await chat.context(HOSTILE, budget=60_000)
     page = await signed_in("read")
-    for query in ("", f"?kept={(await chat.contexts())[0].id}"):
+    for query in ("?rev=1", f"?kept={(await chat.contexts())[0].id}"):
         await page.goto(f"{site}/{THERE}{query}")
         assert await page.locator("main script, main img, main form:not(.filter)").count() == 0
         assert "<script>alert(1)</script>" in await page.locator(".part .text").first.inner_text()

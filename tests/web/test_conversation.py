@@ -31,6 +31,20 @@ async def test_each_message_says_what_became_of_it(signed_in: SignIn, site: str,
     assert rests == "6"
 
 
+async def test_the_log_says_what_the_last_request_had(signed_in: SignIn, site: str, memory: Memory) -> None:
+    chat = memory.conversation("monday", scope=ADA, policy="none")
+    for at in range(20):
+        await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
+    sent = await chat.context("And now?", budget=100)
+    await chat.append(user("And now?"), assistant("Yes."))
+    page = await signed_in("read")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday")
+    await expect(page.locator("main")).to_contain_text(f"{sent.tokens} tokens of at most 100")
+    await expect(page.locator("#m3 .fate")).to_have_text("dropped: over the budget")
+    await expect(page.locator("#m39 .fate")).to_have_text("in: verbatim")
+    await expect(page.locator("#m41 .fate")).to_have_count(0)
+
+
 async def test_time_travel_is_an_address(signed_in: SignIn, site: str, memory: Memory) -> None:
     chat = memory.conversation("monday", scope=ADA)
     for at in range(5):

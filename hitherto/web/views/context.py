@@ -24,6 +24,7 @@ from hitherto.pricing import shipped
 from hitherto.web.charts import Slice, slices_of
 from hitherto.web.manifests import MISSING, ORIGINS, SECTIONS, FateLine, Sought, fate_lines, what_became
 from hitherto.web.requests import Repeated, RequestPart, parts, repeated
+from hitherto.web.templating import path
 from hitherto.web.visit import HEADERS, InConversation
 from hitherto.wire import CODECS
 
@@ -40,7 +41,8 @@ Number = Annotated[int | None, BeforeValidator(lambda given: None if given == ""
 
 
 class Asked(Sought):
-    """What the address asks for: the context that was kept under an id, or the one that a question would get."""
+    """What the address asks for: the context that was kept under an id, perhaps beside the one that its question would
+    get otherwise, or the one that a question would get."""
 
     kept: int | None = None
     rev: Number = None
@@ -56,6 +58,16 @@ class Asked(Sought):
     def but(self, **changes: object) -> dict[str, object]:
         """The query with some of it changed."""
         return {**self.model_dump(exclude_defaults=True), **changes}
+
+    @property
+    def tries(self) -> bool:
+        """Whether something else than what was sent is asked for."""
+        return any((self.question, self.budget, self.policy, self.recall, self.model))
+
+    @property
+    def pair(self) -> bool:
+        """Whether two contexts stand beside each other."""
+        return self.tries if self.kept is not None else bool(self.other)
 
 
 @dataclass(frozen=True)
@@ -76,22 +88,30 @@ class ShownContext:
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/context")
 async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Response:
-    """The context that was kept under an id; else the next one, or that for a question, beside another policy's."""
+    """The context that was kept under an id, beside what is tried; else the next one, or that for a question, beside
+    another policy's. Where nothing is asked for, the one that was kept last."""
     chat = visit.chat
     head = await chat.head()
     if head is None:
         raise NotFound("there is no such conversation")
     listed = await _listed(chat, asked)
+    if listed and not asked.but():
+        return visit.to(path(visit.base, "context", kept=listed[0].id))
     if asked.kept is not None:
         before = listed[1] if len(listed) > 1 else None
-        made = [(asked.policy, await _rebuilt(chat, listed[0].manifest))]
+        sent = listed[0].manifest
+        made = [("what was sent" if asked.tries else "", await _rebuilt(chat, sent))]
+        if asked.tries:
+            tried = await built(chat, asked, asked.policy, sent.rev, sent, again=True)
+            made.append((asked.policy or "what is tried", tried))
     else:
         before = listed[0] if listed else None
+        like = None if before is None else before.manifest
         rev = head.rev if asked.rev is None else asked.rev
         policies = [asked.policy, *([asked.other] if asked.other not in ("", asked.policy) else [])]
-        made = [(policy, await _built(chat, asked, policy, rev, before)) for policy in policies]
+        made = [(policy, await built(chat, asked, policy, rev, like)) for policy in policies]
     earlier = None if before is None else (await _rebuilt(chat, before.manifest))[0]
-    shown = [await _shown(visit, policy, one, before, earlier) for policy, one in made]
+    shown = [await _shown(visit, name, one, before, earlier) for name, one in made]
     return await visit.page(
         "context.html",
         asked=asked,
@@ -124,7 +144,8 @@ async def request(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         made, _, wrong = await _rebuilt(visit.chat, listed[0].manifest)
     else:
         rev = head.rev if asked.rev is None else asked.rev
-        made, _, wrong = await _built(visit.chat, asked, asked.policy, rev, listed[0] if listed else None)
+        like = listed[0].manifest if listed else None
+        made, _, wrong = await built(visit.chat, asked, asked.policy, rev, like)
     if made is None:
         raise InvalidInput(wrong)
     return Response(json.dumps(made.request, indent=1), media_type="application/json", headers=HEADERS)
@@ -149,15 +170,16 @@ async def _rebuilt(chat: Conversation, manifest: Manifest) -> _Made:
         return None, manifest, str(error)
 
 
-async def _built(chat: Conversation, asked: Asked, policy: str, rev: int, last: KeptContext | None) -> _Made:
-    """The context that the question would get; what is not asked for is as in the last one. With a revision, which
-    this always has, none is kept."""
-    like = None if last is None else last.manifest
+async def built(
+    chat: Conversation, asked: Asked, policy: str, rev: int, like: Manifest | None, *, again: bool = False
+) -> _Made:
+    """The context that the question would get; what is not asked for is as in the one that it is to be `like`, with
+    `again` its question too. With a revision, which this always has, none is kept."""
     wire = cast(Wire, asked.wire or (like.wire if like else CHAT))
     budget = asked.budget or (like.budget if like else None)
     try:
         made = await chat.context(
-            asked.question or None,
+            asked.question or ([json.loads(raw) for _, raw in like.request.incoming] if again and like else None),
             budget=budget,
             instructions=like.request.instructions if like else None,
             tools=[json.loads(one) for one in like.request.tools] if like and like.wire == wire else (),
@@ -175,13 +197,13 @@ async def _built(chat: Conversation, asked: Asked, policy: str, rev: int, last: 
 
 async def _shown(
     visit: InConversation,
-    policy: str,
+    name: str,
     made: _Made,
     before: KeptContext | None,
     earlier: Context | None,
 ) -> ShownContext:
     context, manifest, wrong = made
-    name = policy or (str(manifest.policy["name"]) if manifest else "as it is")
+    name = name or (str(manifest.policy["name"]) if manifest else "as it is")
     if manifest is None:
         return ShownContext(name, None, None, wrong, [], [], [], None, None)
     earlier = earlier if earlier is not None and earlier.manifest.wire == manifest.wire else None
@@ -224,12 +246,14 @@ def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[ShownCo
     """Of what is sought, for each context that the page is about: which, whether it shows it, and why."""
     if not asked.there:
         return []
-    if asked.kept is not None:
+    if asked.kept is not None and not asked.tries:
         return [("this context", *what_became(asked, listed[0].manifest))]
     now = [
         (f"the context that this question gets now ({one.name})", *what_became(asked, one.manifest))
         for one in shown
         if one.manifest is not None
     ]
+    if asked.kept is not None:
+        return [(one.name, *what_became(asked, one.manifest)) for one in shown if one.manifest is not None]
     last = [("the last context that was kept", *what_became(asked, listed[0].manifest))] if listed else []
     return [*last, *now]

@@ -15,12 +15,12 @@ from hitherto.core.log.group import Group, groups
 from hitherto.core.log.message import Logged
 from hitherto.core.log.ranges import Ranges, any_in
 from hitherto.core.policy.span import Span
-from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
-from hitherto.errors import BudgetExceeded, NotFound
+from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.charts import bar_of
 from hitherto.web.manifests import span_of
+from hitherto.web.views.context import Asked, built
 from hitherto.web.visit import InConversation
 
 router = APIRouter(dependencies=[needs(Right.READ)])
@@ -54,22 +54,23 @@ async def conversation(
     digest: int | None = None,
     statement: int | None = None,
 ) -> Response:
-    """The log from message `start` on, as it is, or was at revision `rev`: what its context has of each message,
-    without a recall."""
+    """The log from message `start` on, as it is, or was at revision `rev`. It says of each message what became of it in
+    the request that was kept last; without one, or at a revision, in the context then, without a recall."""
     chat = visit.chat
     head, info = await chat.head(), await chat.info()
     if head is None or info is None:
         raise NotFound("there is no such conversation")
-    rev = head.rev if rev is None else rev
-    try:
-        context: Context | None = await chat.context(at=rev, recall=False)
-    except BudgetExceeded:
-        context = None
-    fates = context.manifest.fates if context else []
-    stop = context.manifest.next_seq if context else head.next_seq
-    digest = digest if digest is not None else context.manifest.digest if context else None
+    kept = await chat.contexts(limit=1)
+    manifest = kept[0].manifest if kept else None
+    if manifest is None or rev is not None:
+        _, manifest, _ = await built(chat, Asked(recall="off"), "", head.rev if rev is None else rev, manifest)
+        kept = []
+    fates = manifest.fates if manifest else []
+    stop = manifest.next_seq if manifest and not kept else head.next_seq
+    digest = digest if digest is not None else manifest.digest if manifest else None
     made = None if digest is None else await digest_of(chat, digest)
-    rests = made.items[statement].rests if made and statement is not None and 0 <= statement < len(made.items) else ()
+    marked = made.items[statement] if made and statement is not None and 0 <= statement < len(made.items) else None
+    rests = marked.rests if marked else ()
     if start is None:
         start = max(0, rests[0][0] - 3) if rests else max(0, stop - PAGE)
     logged = await chat.messages(start=start, stop=min(stop, start + PAGE))
@@ -77,15 +78,17 @@ async def conversation(
         "conversation.html",
         info=info,
         head=head,
-        rev=rev,
+        rev=head.rev if rev is None else rev,
         start=start,
         stop=stop,
         size=PAGE,
         turns=list(_turns(logged, head.retracted, fates, rests)),
-        context=context,
+        kept=kept[0] if kept else None,
+        manifest=manifest,
         bar=bar_of(fates, stop, (start, min(stop, start + PAGE) - 1)),
         digest=made,
         statement=statement,
+        cited=made is not None and marked is not None and marked.sources != ((made.start, made.end),),
     )
 
 
