@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,21 +21,41 @@ ROOT = "/inspect"
 LONGEST = 4_000
 """Characters of a message that a page of many shows."""
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
-"""Signs that act on a terminal or on the direction of the text around them, or are not seen."""
+_EMOJI = "\u2190-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff"
+_JOINED = r"\u0600-\u10ff\u1780-\u18af"
+"""Scripts whose letters a joiner joins or parts."""
 
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\ufdd0-\ufdef\U000e0000-\U0010ffff"
+    + "".join(chr(plane << 16 | low) for plane in range(14) for low in (0xFFFE, 0xFFFF))
+    + "]"
+    rf"|(?<![{_EMOJI}#*0-9©®‼⁉™ℹ])[\ufe0e\ufe0f]"
+    rf"|(?!(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}])|(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}]))[\u200c\u200d]"
+)
+"""Signs that act on a terminal or on the direction of the text around them, or are not seen: all but the joiners of
+letters and emoji that stand where they belong."""
 
-_FENCE = re.compile(r"^```[^\n`]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+_MARKS = re.compile(
+    r"([\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff"
+    r"\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})([\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f"
+    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)"
+)
+"""Combining marks above each other: the first four, and more, which would be drawn over other lines."""
+
+_FENCE = "```"
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\Z")
 _PICTURES, _LARGEST_PICTURE = 4, 1_000_000
 """Pictures of a message that are shown, and characters of the largest of them."""
 
 
 def plain(text: object) -> str:
-    """A text of a user with signs that act shown as what they are: none turns the text around it, or hides."""
-    lone = str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _CONTROLS.sub(
-        lambda one: f"\N{LEFT-POINTING ANGLE BRACKET}{ord(one[0]):04X}\N{RIGHT-POINTING ANGLE BRACKET}", lone
+    """A text of a user with signs that act, or are not seen, shown as what they are, and of marks above each other the
+    first four: none turns the text around it, is drawn over it, or hides."""
+    whole = str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _MARKS.sub(
+        lambda one: f"{one[1]}⟨{len(one[2])} marks⟩", _UNSEEN.sub(lambda one: f"⟨{ord(one[0]):04X}⟩", whole)
     )
 
 
@@ -48,16 +69,29 @@ def said(text: object, longest: int = LONGEST) -> Markup:
 
 def prose(text: str, longest: int = LONGEST) -> Markup:
     """As `said`, with what stands between fences as code."""
-    parts = _FENCE.split(plain(text[:longest]))
+    kinds = Markup('<bdi dir="auto">{}</bdi>'), Markup('<pre><code dir="ltr">{}</code></pre>')
     made = Markup().join(
-        Markup('<pre><code dir="ltr">{}</code></pre>').format(part)
-        if at % 2
-        else Markup('<bdi dir="auto">{}</bdi>').format(part)
-        for at, part in enumerate(parts)
-        if part
+        kinds[code].format("".join(lines)) for code, lines in _parts(plain(text[:longest]).splitlines(keepends=True))
     )
     more = Markup('<p class="cut">… {} more characters</p>').format(number(len(text) - longest))
     return made + (more if len(text) > longest else Markup())
+
+
+def _parts(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
+    """The lines of a text and those of its code, which stands between fences, in their order."""
+    ends = [at for at, line in enumerate(lines) if line.rstrip() == _FENCE]
+    done = at = 0
+    while at < len(lines):
+        end = bisect_right(ends, at)
+        if end < len(ends) and lines[at].startswith(_FENCE) and "`" not in lines[at][len(_FENCE) :]:
+            if done < at:
+                yield False, lines[done:at]
+            yield True, lines[at + 1 : ends[end]]
+            done = at = ends[end] + 1
+        else:
+            at += 1
+    if done < len(lines):
+        yield False, lines[done:]
 
 
 def pictures(message: Message) -> list[str]:
@@ -131,6 +165,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     filters: dict[str, Any] = {one.__name__: one for one in (said, prose, plain, pictures, moment, number, dollars)}
     named: dict[str, Any] = {"path": path, "plural": plural, "root": ROOT}

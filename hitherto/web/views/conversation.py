@@ -94,11 +94,11 @@ async def conversation(
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/messages/{seq}")
 async def message(visit: InConversation, seq: int, part: int = 0) -> Response:
-    """One message, whole: in parts of 50,000 characters."""
+    """One message, whole: in parts of 30,000 characters."""
     logged = await visit.chat.get(seq)
     if logged is None:
         raise NotFound("there is no such message")
-    return await visit.page("message.html", logged=logged, part=part, size=50_000)
+    return await visit.page("message.html", logged=logged, part=part, size=30_000)
 
 
 async def digest_of(chat: Conversation, id: int) -> Digest | None:
