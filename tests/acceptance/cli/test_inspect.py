@@ -31,7 +31,8 @@ def test_it_opens_pages_that_this_machine_alone_reaches(tmp_path: Path) -> None:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         try:
-            assert (found := re.fullmatch(r"(http://127\.0\.0\.1:\d+)/inspect", address))
+            found = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/inspect", address)
+            assert found
             with httpx.Client(base_url=found[1], follow_redirects=True, timeout=PATIENCE) as client:
                 page = client.get("/")
                 assert (page.status_code, page.url.path) == (200, "/inspect/local/conversations")
