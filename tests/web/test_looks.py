@@ -127,15 +127,15 @@ async def test_a_long_word_does_not_widen_a_page(signed_in: SignIn, site: str, m
     await memory.runs(scope).add(run.id, {"kind": "tool_call", "name": word, "payload": word})
     page = await signed_in("admin", viewport={"width": 360, "height": 800})
     base, person = ((scope.tenant, kind, scope.user, scope.agent) for kind in ("conversations", "people"))
+    tabs = ((), ("messages", 0), ("context",), ("digests",), ("branches",), ("erase",), ("runs",), ("runs", run.id))
     for there in (
-        *(path("acme", "conversations"), path("acme", "people"), path("acme", "export", user=scope.user)),
+        path("acme", "conversations"),
+        path("acme", "people"),
+        path("acme", "export", user=scope.user),
         path("acme", "recall", user=scope.user, agent=scope.agent, question=word),
-        *(path("acme", "erase", what="user", name=scope.user), path("acme", "erase", what="subject", name=word)),
-        *(
-            path(base, word, *tab)
-            for tab in ((), ("messages", 0), ("context",), ("digests",), ("branches",), ("erase",))
-        ),
-        *(path(base, word, *tab) for tab in (("runs",), ("runs", run.id))),
+        path("acme", "erase", what="user", name=scope.user),
+        path("acme", "erase", what="subject", name=word),
+        *(path(base, word, *tab) for tab in tabs),
         *(path(person, *tab) for tab in ((), ("facts", 1), ("review",), ("documents",), ("documents", 1))),
     ):
         answer = await page.goto(f"{site.removesuffix(path())}{there}", wait_until="networkidle")
