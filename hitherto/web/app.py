@@ -58,11 +58,17 @@ def _application() -> FastAPI:
     app = FastAPI(openapi_url=None, redirect_slashes=False)
     app.include_router(ROUTES)
     app.include_router(_entrance, prefix=ROOT)
+    app.add_api_route("/", _first_page)
     app.add_exception_handler(HithertoError, _own_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(Exception, _unexpected_error)
     return app
+
+
+async def _first_page() -> Response:
+    """For who left the path out, where nothing else is served beside the pages."""
+    return RedirectResponse(ROOT, 303, HEADERS)
 
 
 _entrance = APIRouter()

@@ -84,3 +84,31 @@ async def test_pictures_are_shown_and_none_is_fetched(signed_in: SignIn, site: s
     page = await signed_in("read")
     await page.goto(f"{site}/acme/conversations/ada/cook/monday")
     await expect(page.locator("article img")).to_have_attribute("src", dot)
+
+
+async def test_new_messages_are_told_of_while_somebody_looks(signed_in: SignIn, site: str, memory: Memory) -> None:
+    chat = memory.conversation("monday", scope=ADA)
+    await chat.append(user("Question 0"))
+    page = await signed_in("read")
+    await page.clock.install()
+    asked = list[str]()
+    page.on("request", lambda one: asked.append(one.url) if "/news?" in one.url else None)
+    for tab in ("", "/digests"):
+        await page.goto(f"{site}/acme/conversations/ada/cook/monday{tab}")
+        async with page.expect_response("**/news?*told=0") as nothing:
+            await page.clock.run_for(6_000)
+        assert (await nothing.value).status == 204
+        await page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+        asked.clear()
+        await page.clock.run_for(60_000)
+        assert asked == []
+        await page.evaluate("delete document.hidden")
+        await chat.append(user("Question 1"), user("Question 2"))
+        await page.clock.run_for(6_000)
+        news = page.locator(".news[role=status]")
+        await expect(news).to_have_text("2 new messages. Show")
+        async with page.expect_response("**/news?*told=2") as again:
+            await page.clock.run_for(6_000)
+        assert (await again.value).status == 204  # it is said once
+        await news.get_by_role("link", name="Show").click()
+        await expect(page.locator("article").last).to_contain_text("Question 2")

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import pytest
 from axe_playwright_python.async_playwright import Axe
 
-from hitherto import Memory, assistant, user
+from hitherto import Memory, Scope, assistant, user
+from hitherto.web.templating import path
 from tests.web.conftest import ADA, SignIn
 
 PAGES = (
@@ -111,3 +112,33 @@ async def test_every_page(
         assert found.violations_count == 0, f"{there}: {found.generate_report()}"
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, there
     assert heavy == {}
+
+
+async def test_a_long_word_does_not_widen_a_page(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """Such as an address, in a message, a title, a fact and each name."""
+    word = "x" * 150
+    scope = Scope(tenant="acme", user=f"u{word}", agent=f"a{word}")
+    chat = memory.conversation(word, scope=scope)
+    await chat.append(user(f"{word}\n```\n{word}\n```"), assistant(word))
+    await chat.configure(title=word)
+    await memory.facts(scope, subject=word).add(word)
+    await memory.documents(scope).add(word, title=word)
+    run = await memory.runs(scope).begin(word, strategy=word)
+    await memory.runs(scope).add(run.id, {"kind": "tool_call", "name": word, "payload": word})
+    page = await signed_in("admin", viewport={"width": 360, "height": 800})
+    base, person = ((scope.tenant, kind, scope.user, scope.agent) for kind in ("conversations", "people"))
+    tabs = ((), ("messages", 0), ("context",), ("digests",), ("branches",), ("erase",), ("runs",), ("runs", run.id))
+    for there in (
+        path("acme", "conversations"),
+        path("acme", "people"),
+        path("acme", "export", user=scope.user),
+        path("acme", "recall", user=scope.user, agent=scope.agent, question=word),
+        path("acme", "erase", what="user", name=scope.user),
+        path("acme", "erase", what="subject", name=word),
+        *(path(base, word, *tab) for tab in tabs),
+        *(path(person, *tab) for tab in ((), ("facts", 1), ("review",), ("documents",), ("documents", 1))),
+    ):
+        answer = await page.goto(f"{site.removesuffix(path())}{there}", wait_until="networkidle")
+        assert answer is not None
+        assert answer.status == 200, there
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, there

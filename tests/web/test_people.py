@@ -103,6 +103,20 @@ async def test_a_fact_is_corrected_put_back_deleted_and_restored(signed_in: Sign
     await expect(page.get_by_role("button", name="Restore")).to_have_count(0)
 
 
+async def test_a_fact_that_cannot_be_added_is_not_lost(signed_in: SignIn, site: str) -> None:
+    page = await signed_in("read", "review")
+    await page.goto(f"{site}/acme/people/ada/cook")
+    add = page.locator("form", has=page.get_by_label("One sentence"))
+    await add.get_by_label("One sentence").fill("Rex is afraid of thunder.")
+    await add.get_by_label("Category").select_option("preference")
+    await add.get_by_label("About").fill("dog" * 70)
+    await add.get_by_role("button", name="Add").click()
+    await expect(page.get_by_role("alert")).to_contain_text("subject has 210 characters")
+    await expect(add.get_by_label("One sentence")).to_have_value("Rex is afraid of thunder.")
+    await expect(add.get_by_label("Category")).to_have_value("preference")
+    await expect(add.get_by_label("About")).to_have_value("dog" * 70)
+
+
 async def test_what_a_fact_replaced_can_be_restored(signed_in: SignIn, site: str, database: str) -> None:
     """In a category that holds one value at a time, where what took its place may be under another by now."""
     async with hitherto.open(database, single_fact_categories=("occupation",), worker=False) as writing:

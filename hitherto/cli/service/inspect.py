@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import webbrowser
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -53,5 +54,7 @@ async def _inspect(settings: Settings, at: socket) -> None:
             app: ASGIApp = create_inspector(memory, False, limits, doctor=partial(checks_of, settings))
             address = f"http://127.0.0.1:{at.getsockname()[1]}{ROOT}"
             output.say(address)
-            webbrowser.open(address)
+            # It may wait for the browser, which waits for the page: beside the server.
+            opened = asyncio.create_task(asyncio.to_thread(webbrowser.open, address))
             await server(app, grace=settings.grace, greeting="Ctrl-C ends it").serve(sockets=[at])
+            await opened

@@ -9,6 +9,10 @@ const zoned = (root) => {
 };
 document.addEventListener("DOMContentLoaded", () => zoned(document));
 document.addEventListener("htmx:afterSwap", (event) => zoned(event.target));
+// What a page asks again and again waits while nobody looks.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.target.getAttribute("hx-trigger")?.startsWith("every")) event.preventDefault();
+});
 // A slider says where it is, and goes there when it is let go.
 for (const slider of document.querySelectorAll("input[type=range]")) {
   slider.addEventListener("input", () => { slider.nextElementSibling.value = slider.value; });

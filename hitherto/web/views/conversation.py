@@ -21,7 +21,7 @@ from hitherto.http.server.callers import needs
 from hitherto.web.charts import bar_of
 from hitherto.web.manifests import span_of
 from hitherto.web.views.context import Asked, built
-from hitherto.web.visit import InConversation
+from hitherto.web.visit import HEADERS, InConversation
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
@@ -99,6 +99,14 @@ async def message(visit: InConversation, seq: int, part: int = 0) -> Response:
     if logged is None:
         raise NotFound("there is no such message")
     return await visit.page("message.html", logged=logged, part=part, size=30_000)
+
+
+@router.get("/{tenant}/conversations/{user}/{agent}/{name}/news")
+async def news(visit: InConversation, *, seen: int, told: int = 0) -> Response:
+    """Part of a page: how many messages came since `seen` was the seq of the next one, if more than were `told`."""
+    head = await visit.chat.head()
+    new = head.next_seq - seen if head else 0
+    return await visit.page("_news.html", seen=seen, told=new) if new > told else Response(None, 204, HEADERS)
 
 
 async def digest_of(chat: Conversation, id: int) -> Digest | None:

@@ -32,9 +32,8 @@ async def begin(visit: InConversation) -> Response:
     form = await visit.form()
     some = None if form.get("what") == "conversation" else (number_in(form, "first"), number_in(form, "last"))
     if form.get("typed", "").strip() != visit.chat.id.strip():
-        return await _page(
-            visit, *(some or (None, None)), error="That is not the conversation's name. Nothing was erased."
-        )
+        wrong = "That is not the conversation's name. Nothing was erased."
+        return await _page(visit, *(some or (None, None)), error=wrong, facts_too="facts" in form)
     if some is None:
         erased = await visit.chat.delete(facts="facts" in form)
     else:
@@ -43,7 +42,13 @@ async def begin(visit: InConversation) -> Response:
 
 
 async def _page(
-    visit: ConversationVisit, first: int | None, last: int | None, *, erased: int | None = None, error: str = ""
+    visit: ConversationVisit,
+    first: int | None,
+    last: int | None,
+    *,
+    erased: int | None = None,
+    error: str = "",
+    facts_too: bool = True,
 ) -> Response:
     head, info = await visit.chat.head(), await visit.chat.info()
     if (head is None or info is None) and erased is None:
@@ -63,4 +68,5 @@ async def _page(
         most=MOST_FACTS,
         erased=erased,
         error=error,
+        facts_too=facts_too,
     )

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from hitherto.core.facts.fact import Fact
 from hitherto.core.key import Right
-from hitherto.errors import InvalidFact
+from hitherto.errors import InvalidInput
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
 from hitherto.web.visit import OfPerson, PersonVisit, Visit
@@ -35,10 +35,10 @@ async def facts(
 async def add(visit: OfPerson) -> Response:
     """Add a fact, and go on to it."""
     form = await visit.form()
-    about = visit.memory.facts(visit.person, subject=form.get("subject") or None)
     try:
+        about = visit.memory.facts(visit.person, subject=form.get("subject") or None)
         added = await about.add(form.get("content", ""), category=form.get("category") or None)
-    except InvalidFact as error:
+    except InvalidInput as error:
         return await _page(visit, {"state": "current"}, 0, error=str(error), typed=form)
     return visit.to(path(visit.base, "facts", added.id))
 
