@@ -15,6 +15,7 @@ from hitherto.aside import aside
 from hitherto.core.context.manifest import ContextChanges, KeptContext, Manifest, changes_since
 from hitherto.core.key import Right
 from hitherto.core.log.message import CHAT, Wire
+from hitherto.core.price import Price
 from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
 from hitherto.errors import BudgetExceeded, InvalidInput, NotFound, NotReproducible
@@ -188,7 +189,7 @@ async def _shown(
     last = None if earlier is None else earlier.request
     compared = None
     if context is not None:
-        price = visit.memory._services.price(manifest.request.model or "")  # pyright: ignore[reportPrivateUsage]
+        price: Price | None = visit.request.scope["price"](manifest.request.model or "")
         compared = await aside(
             4 * manifest.total, repeated, manifest, context.request, last, CODECS[manifest.wire], price
         )
