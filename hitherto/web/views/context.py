@@ -85,13 +85,13 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
     listed = await _listed(chat, asked)
     if asked.kept is not None:
         before = listed[1] if len(listed) > 1 else None
-        made = [(asked.policy, await _rebuilt(chat, listed[0].manifest))]
+        made = [(asked.policy, await rebuilt(chat, listed[0].manifest))]
     else:
         before = listed[0] if listed else None
         rev = head.rev if asked.rev is None else asked.rev
         policies = [asked.policy, *([asked.other] if asked.other not in ("", asked.policy) else [])]
         made = [(policy, await _built(chat, asked, policy, rev, before)) for policy in policies]
-    earlier = None if before is None else (await _rebuilt(chat, before.manifest))[0]
+    earlier = None if before is None else (await rebuilt(chat, before.manifest))[0]
     shown = [await _shown(visit, policy, one, before, earlier) for policy, one in made]
     return await visit.page(
         "context.html",
@@ -105,7 +105,7 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         rows=_rows(shown),
         size=PARTS,
         first=FIRST,
-        question=_question,
+        question=question_of,
         became=_became(asked, listed, shown),
         words={"origins": ORIGINS, "missing": MISSING, "sections": SECTIONS},
         policies=list(PRESETS),
@@ -122,7 +122,7 @@ async def request(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         raise NotFound("there is no such conversation")
     listed = await _listed(visit.chat, asked)
     if asked.kept is not None:
-        made, _, wrong = await _rebuilt(visit.chat, listed[0].manifest)
+        made, _, wrong = await rebuilt(visit.chat, listed[0].manifest)
     else:
         rev = head.rev if asked.rev is None else asked.rev
         made, _, wrong = await _built(visit.chat, asked, asked.policy, rev, listed[0] if listed else None)
@@ -143,7 +143,8 @@ _Made = tuple[Context | None, Manifest | None, str]
 """A context, its manifest, and why there is none."""
 
 
-async def _rebuilt(chat: Conversation, manifest: Manifest) -> _Made:
+async def rebuilt(chat: Conversation, manifest: Manifest) -> _Made:
+    """A kept context, made again."""
     try:
         return await chat.rebuild(manifest), manifest, ""
     except NotReproducible as error:
@@ -208,7 +209,7 @@ async def _shown(
     )
 
 
-def _question(manifest: Manifest) -> str:
+def question_of(manifest: Manifest) -> str:
     """What the user asked, "" where the request had no incoming message with a text."""
     texts = [CODECS[wire].read(json.loads(raw)).text for wire, raw in manifest.request.incoming]
     return next((text for text in reversed(texts) if text), "")
