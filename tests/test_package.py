@@ -26,6 +26,14 @@ def test_no_folder_is_a_heap() -> None:
     assert {str(folder): size for folder, size in sizes.items() if size > 15} == {}
 
 
+def test_the_inspector_uses_public_verbs() -> None:
+    """Its app and its sessions alone, which know keys, look behind them."""
+    pages = sorted((PACKAGE / "web").rglob("*.py"))
+    behind = re.compile(r"\._services\b|\bhitherto\.store\b")
+    found = [one.name for one in pages if behind.search(one.read_text(encoding="utf-8"))]
+    assert found == ["app.py", "sessions.py"]
+
+
 def test_each_promise_names_a_test_that_is_there() -> None:
     project = PACKAGE.parent
     page = (project / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## The promises and their tests")[2]

@@ -99,7 +99,7 @@ def subject(
         await memory.wait_for_erasure()
         return erased
 
-    kept = with_memory(database, lambda memory: _kept_about(memory, tenant, name))
+    kept = output.fields_of(with_memory(database, lambda memory: memory.kept_about(tenant, name)))
     _ask(f"Erase everything about the subject {name} of the tenant {tenant}: {output.told(kept)}?", yes=yes)
     erased = with_memory(database, work, read_only=False)
     _report(output.fields_of(erased), as_json=as_json)
@@ -129,12 +129,6 @@ async def _kept(memory: Memory, tenant: str, user: str | None) -> dict[str, int]
     """How much is kept of a tenant, or of a user of it."""
     page = await memory.scopes("tenant" if user is None else "user", tenant=tenant, user=user)
     return {name: sum(getattr(one, name) for one in page.scopes) for name in _COUNTED}
-
-
-async def _kept_about(memory: Memory, tenant: str, subject: str) -> dict[str, int]:
-    """How much is kept about a subject."""
-    store = memory._services.store  # pyright: ignore[reportPrivateUsage] — no verb tells it, and programs do not ask
-    return dict(zip(_COUNTED, await store.kept_about(tenant=tenant, subject=subject), strict=True))
 
 
 async def _show(conversation: Conversation, asked: Ranges) -> None:

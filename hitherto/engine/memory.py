@@ -53,7 +53,7 @@ from hitherto.engine.listing import (
     conversation_page,
     scope_page,
 )
-from hitherto.engine.log.erase_scope import ErasureReport, erase_about, erase_all, resume_erasures
+from hitherto.engine.log.erase_scope import ErasureReport, erase_about, erase_all, kept_about, resume_erasures
 from hitherto.engine.purge import purge_expired
 from hitherto.engine.recall.embedding import embedder_name
 from hitherto.engine.recall.indexer import Indexer, Wakeup
@@ -193,6 +193,7 @@ class Memory:
             embedder_provider=None if own is None or own.local else settings.embedder_provider,
             daily_cost=settings.daily_cost,
             daily_tokens=settings.daily_tokens,
+            fact_categories=settings.fact_categories,
         )
 
     async def recall(
@@ -488,6 +489,11 @@ class Memory:
         """
         of = {"tenant": checked_name(tenant, "tenant"), "subject": checked_name(subject, "subject")}
         return await erase_about(self._services.store, **of)
+
+    async def kept_about(self, tenant: str, subject: str) -> ErasureReport:
+        """How much `erase_subject` would erase now. Raises InvalidScope for an unusable name."""
+        of = {"tenant": checked_name(tenant, "tenant"), "subject": checked_name(subject, "subject")}
+        return await kept_about(self._services.store, **of)
 
     async def wait_for_erasure(self, *, tenant: str | None = None) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from

@@ -215,6 +215,7 @@ OPERATIONS = (
         Right.ADMIN,
         """
         scopes             GET     /scopes/{by}
+        kept_about         GET     /subjects/{subject}/kept
         subjects           GET     /subjects
         subject            GET     /subjects/{subject}  id=subject none_is_404
         configure_subject  PUT     /subjects/{subject}  repeatable
@@ -262,6 +263,7 @@ OPERATIONS = (
         get      GET  /facts/{fact}          id=fact none_is_404
         history  GET  /facts/{fact}/history  id=fact
         sources  GET  /facts/{fact}/sources  id=fact
+        replaced  GET  /facts/{fact}/replaced  id=fact
         """,
     ),
     *_operations(

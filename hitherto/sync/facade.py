@@ -300,6 +300,11 @@ class SyncMemory(SyncMemoryBase):
         its members. Returns how much it was. See `Memory.erase_subject`."""
         return self._run(lambda memory: memory.erase_subject(tenant, subject))
 
+    def kept_about(self, tenant: str, subject: str) -> ErasureReport:
+        """How much `erase_subject` would erase now. Raises InvalidScope for an unusable name. See
+        `Memory.kept_about`."""
+        return self._run(lambda memory: memory.kept_about(tenant, subject))
+
     def wait_for_erasure(self, *, tenant: str | None = None) -> None:
         """Go on with erasures that a process has begun and not ended, and rebuild the parts of the search index from
         which something was removed; drop instructions and tools that no kept context has. All of it for any tenant, or
@@ -758,6 +763,7 @@ class SyncFacts(SyncPart[Facts]):
         category: str | None = None,
         conversation: str | None = None,
         state: FactState | Literal["current", "superseded", "withdrawn", "deleted"] | None = FactState.CURRENT,
+        confirmed: bool | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> FactList:
@@ -770,6 +776,7 @@ class SyncFacts(SyncPart[Facts]):
                 category=category,
                 conversation=conversation,
                 state=state,
+                confirmed=confirmed,
                 after=after,
                 limit=limit,
             )
@@ -833,6 +840,11 @@ class SyncFacts(SyncPart[Facts]):
         empty for a fact that was added by hand, or whose conversation was deleted. Where they are large or many, they
         are the first of them. Raises NotFound for any other fact. See `Facts.sources`."""
         return self._run(lambda facts: facts.sources(id))
+
+    def replaced(self, id: int, *, limit: int = 100) -> FactList:
+        """The facts whose place one of the user's own took, whatever their category: the last `limit` (1 to 1,000), the
+        latest last. Raises NotFound for any other fact, InvalidFact. See `Facts.replaced`."""
+        return self._run(lambda facts: facts.replaced(id, limit=limit))
 
 
 class SyncRuns(SyncPart[Runs]):

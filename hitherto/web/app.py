@@ -40,17 +40,17 @@ _LONGEST_FORM = 10_000
 def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doctor | None = None) -> ASGIApp:
     """The pages on an open memory, for paths that begin with `ROOT`. With `keys`, visitors sign in with one. `doctor`
     checks the database and the models."""
-    store = memory._services.store  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+    services = memory._services  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
     return RequestGate(
         _application(),
         memory=memory,
-        authentication=Sessions(store.keys if keys else None, limits),
+        authentication=Sessions(services.store.keys if keys else None, limits),
         streamed=(),
         lasting=(ROOT + DOWNLOAD,),
         media="application/x-www-form-urlencoded",
         open=lambda path: path == SIGN_IN or path.startswith(STATIC),
         refuse=_refusal,
-        more={"doctor": doctor},
+        more={"doctor": doctor, "price": services.price},
     )
 
 

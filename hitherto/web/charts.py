@@ -57,22 +57,31 @@ def bar_of(fates: Sequence[Span], stop: int, page: tuple[int, int]) -> Bar:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns beside each other: `x`, `width`, `y` and `height` of each, of `WIDTH` units across and 100 down, and
-    where the line of the limit is; the highest is `most`."""
+    """Columns beside each other: `x`, `width`, `y` and `height` of each, of `WIDTH` units across and 100 down, the same
+    of the `parts` at their feet, and where the line of the limit is; the highest is `most`."""
 
     columns: list[tuple[float, float, float, float]]
+    parts: list[tuple[float, float, float, float]]
     most: float
     limit: float | None
 
 
-def columns_of(values: Sequence[float], limit: float | None = None) -> Columns:
-    """The columns of these values, none of which is below 0. The limit is drawn where it is not far above them all."""
+def columns_of(values: Sequence[float], limit: float | None = None, parts: Sequence[float | None] = ()) -> Columns:
+    """The columns of these values, none of which is below 0, and of `parts` of them. The limit is drawn where it is not
+    far above them all."""
     highest = max(values, default=0.0)
     most = max(highest, limit if limit is not None and limit < 4 * highest else 0.0) or 1.0
     step = WIDTH / max(len(values), 1)
-    heights = [100 * value / most for value in values]
-    made = [(at * step + step * 0.1, step * 0.8, 100 - height, height) for at, height in enumerate(heights)]
-    return Columns(made, most, None if limit is None or limit > most else 100 - 100 * limit / most)
+
+    def column(at: int, value: float) -> tuple[float, float, float, float]:
+        return at * step + step * 0.1, step * 0.8, 100 - 100 * value / most, 100 * value / most
+
+    return Columns(
+        [column(at, value) for at, value in enumerate(values)],
+        [column(at, min(part, values[at])) for at, part in enumerate(parts) if part],
+        most,
+        None if limit is None or limit > most else 100 - 100 * limit / most,
+    )
 
 
 _LEAST = 8

@@ -234,7 +234,9 @@ async def test_of_an_erased_subject(memory: Memory, database: str) -> None:
     await memory.wait_for_index()
     ann = Scope(tenant="acme", user="ann", agent="a")
     await memory.conversation("more", scope=ann, subject="legacy-quzzle").context("What?", budget=4_000, facts=True)
+    kept = await memory.kept_about("acme", "legacy-quzzle")
     report = await memory.erase_subject("acme", "legacy-quzzle")
+    assert report == kept
     assert (report.conversations, report.messages, report.facts) == (2, 4, 2)
     await memory.wait_for_digests()
     await memory.wait_for_erasure()

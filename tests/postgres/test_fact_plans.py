@@ -120,7 +120,7 @@ KNOWN = {**BOOK, "conversation": "c", "name": "words", "dimensions": 256, "facts
 ONE = {**SCOPE, "all_agents": False, "id": 7}
 LISTED = {
     **SCOPE, "subject": None, "mine": True, "shared": True, "all_agents": False, "category": None,
-    "conversation": None, "state": "current", "after": 0, "limit": 20,
+    "conversation": None, "state": "current", "confirmed": None, "after": 0, "limit": 20,
 }  # fmt: skip
 NEW = {
     **BOOK, "category": "hobby", "content": "Plays chess.", "fingerprint": "chess", 
@@ -149,6 +149,7 @@ CASES = {
     # A page of the own ones and one of the shared ones, of each of the user's subjects.
     "facts": bound("facts", LISTED, 20, 20 + 2 * 20 + 5),
     "facts, the last": bound("facts", {**LISTED, "after": 2**40}, 0, 10),
+    "facts that are confirmed": bound("facts", {**LISTED, "confirmed": True, "shared": False}, 0, 2 * OWN + 200),
     "facts of others": bound("facts", {**LISTED, "mine": False}, 20, 2 * 20 + 10),
     "facts, all": bound("facts", {**LISTED, "limit": 10_000}, CURRENT + SHARED, CURRENT + OWN + 5 * SHARED),
     "facts that a conversation says": bound("facts_said_in", {**LISTED, "conversation": "c"}, 20, SAID + 2 * 20),

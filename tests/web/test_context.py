@@ -17,6 +17,7 @@ from hitherto.errors import BudgetExceeded
 from hitherto.pricing import shipped
 from hitherto.web.manifests import Sought, what_became
 from hitherto.web.requests import parts
+from hitherto.web.views import tokens
 from hitherto.wire import CODECS
 from tests.web.conftest import ADA, SignIn
 from tests.web.test_conversation import HOSTILE
@@ -60,6 +61,31 @@ async def test_what_the_model_saw_and_what_of_it_was_as_before(signed_in: SignIn
     assert [("as before" in one) for one in marks] == [True] * (1 + same) + [False] * 2  # the tools, too
     page_of_json = await page.request.get(f"{site}/{THERE}/request?kept={newest.id}")
     assert await page_of_json.json() == (await chat.rebuild(newest.manifest)).request
+
+
+async def test_tokens_by_turn(signed_in: SignIn, site: str, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many are shown as fit on a page, and what each repeats is what its own page says."""
+    chat = await talk(memory, 10)
+    kept = await chat.contexts()
+    page = await signed_in("read")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday")
+    await page.get_by_role("link", name="Tokens by turn").click()
+    rows, columns = page.locator("tbody tr"), page.locator("figure > svg")
+    await expect(rows).to_have_count(8)
+    await expect(columns.locator("rect.foot")).to_have_count(8)
+    total, same = await rows.first.locator("td.count").nth(0).inner_text(), rows.first.locator("td.count").nth(1)
+    assert total == str(kept[0].manifest.total)
+    await expect(columns.locator("title").last).to_have_text(f"{total} tokens, {await same.inner_text()} as before")
+    shown = await same.inner_text()
+    await rows.first.get_by_role("link").click()
+    assert await tokens_in(page, "Of it, as in the context before") == shown
+    await page.go_back()
+    await page.get_by_role("link", name="Earlier ones").click()
+    await expect(rows).to_have_count(2)
+    await expect(rows.last.locator("td.count").nth(1)).to_have_text("–")
+    monkeypatch.setattr(tokens, "_COMPARED", kept[0].manifest.total + kept[1].manifest.total)
+    await page.get_by_role("link", name="Newest").click()
+    await expect(columns.locator("rect.foot")).to_have_count(1)
 
 
 async def test_trying_leaves_no_trace(signed_in: SignIn, site: str, memory: Memory) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from hitherto import Memory, assistant, user
+from hitherto import Memory, Scope, assistant, user
 from hitherto.web.templating import LONGEST
 from tests.web.conftest import ADA, SignIn
 
@@ -12,6 +12,41 @@ HOSTILE = (
     "<script>alert(1)</script> <img src=x onerror=alert(2)> <svg onload=alert(3)> {{ 7 * 7 }} [a](javascript:alert(4)) "
     "\u202egnirts \x1b[31mred\x1b[0m \ud800 \0 </bdi></div><form action=https://evil.example>"
 )
+
+
+async def test_conversations_by_user_agent_and_text(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """A text is searched in what one user has, with all agents or with one."""
+    for who, agent, name, said in (
+        ("ada", "cook", "soup", "The soup needs salt."),
+        ("ada", "nurse", "pills", "Salt is bad for me."),
+        ("bob", "cook", "fish", "Salt on the fish."),
+    ):
+        scope = Scope(tenant="acme", user=who, agent=agent)
+        await memory.conversation(name, scope=scope).append(user(said), assistant("I see."))
+    await memory.wait_for_index()
+    page = await signed_in("read")
+    titles = page.locator("tbody td:first-child")
+    await page.get_by_label("Text").fill("salt")
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.get_by_role("status")).to_contain_text("name the user")
+    await expect(page.get_by_label("Text")).to_have_value("salt")
+    await page.get_by_label("User").fill("ada")
+    await page.get_by_role("button", name="Show").click()
+    await expect(titles).to_have_count(2)
+    assert sorted(await titles.all_inner_texts()) == ["Salt is bad for me.", "The soup needs salt."]
+    await page.get_by_label("Agent").fill("nurse")
+    await page.get_by_role("button", name="Show").click()
+    await expect(titles).to_have_text(["Salt is bad for me."])
+    await page.get_by_label("User").fill("nobody")
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator(".empty")).to_contain_text("None.")
+    await page.get_by_role("link", name="Show all").click()
+    await expect(titles).to_have_count(3)
+    await page.get_by_role("link", name="nurse").click()
+    await expect(titles).to_have_text(["Salt is bad for me."])
+    alone = await signed_in("read", user="bob")
+    await alone.goto(f"{site}/acme/conversations?text=salt")
+    await expect(alone.locator("tbody td:first-child")).to_have_text(["Salt on the fish."])
 
 
 async def test_each_message_says_what_became_of_it(signed_in: SignIn, site: str, memory: Memory) -> None:

@@ -4,6 +4,7 @@ sideways, nothing heavy."""
 from __future__ import annotations
 
 from typing import Any, Literal
+from uuid import UUID
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
@@ -28,6 +29,7 @@ PAGES = (
     "conversations/ada/cook/nothing",
     "conversations/ada/cook/monday/branches",
     "conversations/ada/cook/monday/digests",
+    "conversations/ada/cook/monday/tokens",
     "conversations/ada/cook/monday/runs",
     "costs",
     "health",
@@ -60,8 +62,8 @@ WEIGHT = 150_000
 """Bytes of a page with what it loads."""
 
 
-async def filled(memory: Memory) -> None:
-    """Something of each kind that pages show."""
+async def filled(memory: Memory) -> UUID:
+    """Something of each kind that pages show. Returns the id of a run."""
     chat = memory.conversation("monday", scope=ADA, policy="rolling")
     for at in range(40):
         await chat.append(user(f"Question {at}\n```py\nprint({at})\n```"), assistant(f"Answer {at}."))
@@ -84,6 +86,10 @@ async def filled(memory: Memory) -> None:
     await memory.facts(ADA).edit(fact.id, content="Plays the violoncello.")
     await memory.documents(ADA).add("# Handbook\n\nRead me.\n```\ncode\n```\n" * 50, metadata={"by": "Tom"})
     await memory.wait_for_index()
+    run = await memory.runs(ADA).begin("monday")
+    tokens = {"tokens_in": 1_200, "tokens_cached": 900, "tokens_out": 20}
+    await memory.runs(ADA).add(run.id, {"kind": "model_call", "name": "gpt-4.1", "payload": tokens})
+    return run.id
 
 
 @pytest.mark.parametrize(
@@ -92,10 +98,10 @@ async def filled(memory: Memory) -> None:
 async def test_every_page(
     signed_in: SignIn, site: str, memory: Memory, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    await filled(memory)
+    run = await filled(memory)
     page = await signed_in("admin", color_scheme=scheme, viewport={"width": width, "height": 800})
     heavy = dict[str, int]()
-    for there in PAGES:
+    for there in (*PAGES, f"conversations/ada/cook/monday/runs/{run}"):
         weight = 0
 
         async def weigh(answer: Any) -> None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aiohttp import ClientSession
 from playwright.async_api import expect
 
 import hitherto
 from hitherto import Memory, assistant, user
+from hitherto.ports.models import Completion, Prompt
 from hitherto.providers.scripted import Scripted, items
 from hitherto.web.sessions import COOKIE, form_token
 from tests.web.conftest import ADA, SignIn
 from tests.web.test_sessions import seen, sign_in
+
+
+class Counting(Scripted):
+    """Says how many tokens its calls had."""
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        return replace(await super().complete(prompt), tokens_in=1_000, tokens_cached=600, tokens_out=20)
+
 
 HERE = "acme/conversations/ada/cook/monday"
 
@@ -45,8 +56,7 @@ async def test_a_failed_digest_says_why_and_is_tried_again(database: str, signed
 
 
 async def test_what_a_day_cost(database: str, signed_in: SignIn, site: str) -> None:
-    told = Scripted(then=items("They talk."))
-    async with hitherto.open(database, model=told, row_security=True) as memory:
+    async with hitherto.open(database, model=Counting(then=items("They talk.")), row_security=True) as memory:
         chat = memory.conversation("monday", scope=ADA, policy="rolling")
         for at in range(40):
             await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
@@ -56,6 +66,10 @@ async def test_what_a_day_cost(database: str, signed_in: SignIn, site: str) -> N
     await page.get_by_role("link", name="Costs").click()
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name=spent.group))
     await expect(row.get_by_role("cell").nth(2)).to_have_text(f"{spent.calls:,}")
+    drawn = page.locator("figure", has_text="what the provider had in its cache")
+    await expect(drawn.locator("rect.foot")).to_have_count(1)
+    expected = f"{spent.group}: {spent.tokens_in:,} tokens in, {spent.tokens_cached:,} cached"
+    await expect(drawn.locator("title").last).to_have_text(expected)
     await row.get_by_role("link").click()
     by_model = page.get_by_role("row").filter(has_text="scripted")
     await expect(by_model.get_by_role("cell").nth(2)).to_have_text(f"{spent.calls:,}")
@@ -77,6 +91,31 @@ async def test_a_run_by_its_events(signed_in: SignIn, site: str, memory: Memory)
     await expect(page.locator("pre").first).to_have_text('{"city": "<b>Faro"}')
     await page.goto(f"{site}/acme/conversations/ada/cook/tuesday/runs/{run.id}")
     await expect(page.get_by_role("alert")).to_have_text("there is no such run in this conversation")
+
+
+async def test_the_tokens_of_model_calls(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """Where the event of a call has them: an application may record anything."""
+    runs = memory.runs(ADA)
+    await memory.conversation("monday", scope=ADA).append(user("Look it up."))
+    run = await runs.begin("monday")
+    first, second = {"tokens_in": 1_200, "tokens_cached": None}, {"tokens_in": 1_500, "tokens_cached": 1_100}
+    for payload in (first, {"tokens_in": 10**400}, {"tokens_in": "many"}, ["tokens_in"], None, second):
+        await runs.add(run.id, {"kind": "model_call", "name": "gpt-4.1", "payload": payload})
+    page = await signed_in("read")
+    await page.goto(f"{site}/{HERE}/runs/{run.id}")
+    await page.get_by_text("As a table").click()
+    rows = page.locator("table.figures tbody tr")
+    await expect(rows).to_have_count(2)
+    assert [(await row.locator("td").all_inner_texts())[1:] for row in await rows.all()] == [
+        ["1,200", "–", "–"],
+        ["1,500", "1,100", "–"],
+    ]
+    drawn = page.locator("figure > svg")
+    await expect(drawn.locator("rect.foot")).to_have_count(1)
+    assert await drawn.locator("title").all_text_contents() == [
+        "Call 1: 1,200 tokens in, – cached",
+        "Call 2: 1,500 tokens in, 1,100 cached",
+    ]
 
 
 async def test_what_waits_and_the_checks(signed_in: SignIn, site: str, memory: Memory) -> None:

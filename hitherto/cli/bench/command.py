@@ -15,11 +15,13 @@ from hitherto.cli import options
 from hitherto.cli.app import group
 from hitherto.cli.bench.context import ContextReport, elsewhere_of, evidence_of, repeated_of
 from hitherto.cli.bench.context import measure as measure_contexts
+from hitherto.cli.bench.plot import draw
 from hitherto.cli.bench.questions import LabeledConversation, load, spread
 from hitherto.cli.bench.retrieval import RecallReport, SearchIn, by_category, measure
 from hitherto.cli.bench.work import measure as measure_work
 from hitherto.cli.memory import WAIT_FOR_DIGESTS, run
 from hitherto.cli.policies import parse_policies
+from hitherto.cli.simulate.plot import check
 from hitherto.cli.terminal import output
 from hitherto.cli.terminal.tables import NONE, numbers, table_of
 from hitherto.cli.transcripts import transcript as transcripts
@@ -42,6 +44,10 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", help="Conversations and q
 _Embedder = Annotated[
     str | None, typer.Option(metavar="NAME", help="Instead of HITHERTO_EMBEDDER; none searches by words only.")
 ]
+_Picture = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="OUT", help="Draw the evidence by category into a .png, .svg or .pdf."),
+]
 _T = TypeVar("_T")
 
 
@@ -52,6 +58,7 @@ def retrieval(
         SearchIn, typer.Option(help="Ask each question within its conversation, or over all of them.")
     ] = SearchIn.CONVERSATION,
     embedder: _Embedder = None,
+    picture: _Picture = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure recall: how much of what answers a question is among the best k.
@@ -61,11 +68,18 @@ def retrieval(
     """
     ks = _numbers(k, "--k", 1, MOST, "5,10,20,30")
     conversations = load(file)
+    if picture is not None:
+        check(picture)
 
     async def measured(memory: Memory, advance: Callable[[int], None]) -> RecallReport:
         return await measure(memory, conversations, ks=ks, search_in=scope, advance=advance)
 
     report = run(_measured(conversations, embedder, measured, worker=False))
+    if picture is not None:
+        groups = {**report.by_category(), "all": report.counted}
+        shares = [report.recall(answers) for answers in groups.values()]
+        bars = {f"among the best {one}": [100 * each[one] for each in shares] for one in report.ks}
+        draw(picture, f"{file.name}: evidence found, by category", [*map(_name, groups)], bars)
     if as_json:
         output.print_json(report.to_json())
         return
@@ -97,6 +111,7 @@ def context(
     ] = 0,
     nameless: Annotated[bool, typer.Option("--no-names", help="Leave out who said each message.")] = False,
     embedder: _Embedder = None,
+    picture: _Picture = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure contexts: how much of what answers a question they show.
@@ -108,6 +123,8 @@ def context(
     conversations = spread(load(file, named=not nameless), questions)
     if beside >= len(conversations):
         raise InvalidInput(f"--beside is {beside}; {file.name} has {len(conversations):,} conversations: give fewer")
+    if picture is not None:
+        check(picture)
 
     async def measured(memory: Memory, advance: Callable[[int], None]) -> ContextReport:
         return await measure_contexts(
@@ -122,6 +139,11 @@ def context(
         )
 
     report = run(_measured(conversations, embedder, measured, worker=True, copies=1 + beside))
+    if picture is not None:
+        groups = [{**by_category(results), "all": results} for results in report.results.values()]
+        shares = [[evidence_of(results) for results in each.values()] for each in groups]
+        bars = dict(zip((f"{budget:,} tokens" for budget in report.results), shares, strict=True))
+        draw(picture, f"{file.name}: evidence shown, by category", [*map(_name, groups[0])], bars)
     if as_json:
         output.print_json(report.to_json())
         return
@@ -246,7 +268,7 @@ def _evidence_table(report: ContextReport) -> Table:
     numbers(table, "questions", *(f"{budget:,}" for budget in report.results))
     categories = [by_category(results) for results in report.results.values()]
     for category, results in categories[0].items():
-        name = NONE if category is None else str(category)
+        name = _name(category)
         shares = (f"{evidence_of(of[category]):.1f}%" for of in categories)
         table.add_row(name, f"{len(results):,}", *shares)
     table.add_section()
@@ -309,7 +331,7 @@ def _table(report: RecallReport) -> Table:
     table.add_column("category")
     numbers(table, "questions", *(f"@{k}" for k in report.ks))
     for category, answers in report.by_category().items():
-        name = NONE if category is None else str(category)
+        name = _name(category)
         adversarial = any(answer.question.adversarial for answer in answers)
         table.add_row(
             f"{name} *" if adversarial else name,
@@ -320,6 +342,10 @@ def _table(report: RecallReport) -> Table:
     table.add_row("all", f"{len(report.counted):,}", *map(_percent, report.recall(report.counted).values()))
     table.add_row("tokens", "", *(f"{value:,.0f}" for value in report.tokens_at_k().values()))
     return table
+
+
+def _name(category: int | str | None) -> str:
+    return NONE if category is None else str(category)
 
 
 def _percent(value: float) -> str:

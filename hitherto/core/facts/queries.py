@@ -60,8 +60,8 @@ class KnownFactsQuery:
 class FactFilter:
     """Which facts are listed: about `subject` (None: any), the scope's own (`mine`) and those that others share with
     its user (`shared`; of these only current ones). `all_agents`: those of the user's other agents too. `category` as
-    it is kept. `conversation`: only facts of the scope's own that a message of it says. `state` None: any. `after` is
-    the id of the last fact of the page before."""
+    it is kept. `conversation`: only facts of the scope's own that a message of it says. `state` None: any. `confirmed`:
+    of the scope's own, only those that are, or are not. `after` is the id of the last fact of the page before."""
 
     subject: str | None = None
     mine: bool = True
@@ -70,6 +70,7 @@ class FactFilter:
     category: str | None = None
     conversation: str | None = None
     state: FactState | None = FactState.CURRENT
+    confirmed: bool | None = None
     after: int = 0
     limit: int = 100
 

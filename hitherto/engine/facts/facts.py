@@ -15,6 +15,7 @@ from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import Logged
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import THE_USER, Scope, checked_name
+from hitherto.engine.arguments import checked_switch
 from hitherto.engine.facts import arguments
 from hitherto.engine.purge import purge
 from hitherto.engine.services import Services
@@ -50,6 +51,7 @@ class Facts:
         category: str | None = None,
         conversation: str | None = None,
         state: FactState | Literal["current", "superseded", "withdrawn", "deleted"] | None = FactState.CURRENT,
+        confirmed: bool | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> FactList:
@@ -57,8 +59,9 @@ class Facts:
         user (`shared`).
 
         `category`: only facts kept under it. `conversation`: only facts that a message of it says. `state`: "current",
-        "superseded", "withdrawn" or "deleted"; None for all. A page has at most `limit` facts (1 to 1,000); the next
-        page begins `after` the id of the last one. Raises InvalidFact.
+        "superseded", "withdrawn" or "deleted"; None for all. `confirmed`: only those of the user's own that are
+        confirmed, or (False) are not. A page has at most `limit` facts (1 to 1,000); the next page begins `after` the
+        id of the last one. Raises InvalidFact and InvalidInput.
         """
         if not mine and not shared:
             raise InvalidFact("mine and shared are both False, so that no fact could be listed; leave one of them True")
@@ -68,11 +71,12 @@ class Facts:
             FactFilter(
                 subject=self._subject,
                 mine=mine,
-                shared=shared,
+                shared=shared and confirmed is None,
                 all_agents=self._all_agents,
                 category=None if category is None else arguments.category_listed(category, self._defined),
                 conversation=None if conversation is None else checked_name(conversation, "conversation"),
                 state=arguments.state_of(state),
+                confirmed=None if confirmed is None else checked_switch(confirmed, "confirmed"),
                 after=arguments.number_before(after),
                 limit=arguments.limit_of(limit),
             ),
@@ -201,6 +205,12 @@ class Facts:
             found += [(one.conversation, message) for message in logged if _is_there(message, head.clock)]
             size += PAGE_ENTRY + sum(len(message.message.raw) for message in logged)
         return found
+
+    async def replaced(self, id: int, *, limit: int = 100) -> FactList:
+        """The facts whose place one of the user's own took, whatever their category: the last `limit` (1 to 1,000), the
+        latest last. Raises NotFound for any other fact, InvalidFact."""
+        fact = await self._own(id)
+        return await self._store.replaced(replace(self._scope, agent=fact.agent), id, limit=arguments.limit_of(limit))
 
     def _seen(self, fact: Fact) -> Fact:
         """A fact as the user may see it: of one that another user shares, not how often or how surely it was said, or

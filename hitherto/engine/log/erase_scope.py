@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hitherto.core.log.conversations import Erasure
@@ -21,7 +21,7 @@ _REST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureReport:
-    """How much was erased. `facts` are those that were current."""
+    """How much was erased, or would be. `facts` are those that are current."""
 
     conversations: int = 0
     messages: int = 0
@@ -42,9 +42,15 @@ async def erase_all(store: Store, *, tenant: str, user: str | None) -> ErasureRe
     )
 
 
+async def kept_about(store: Store, *, tenant: str, subject: str) -> ErasureReport:
+    """See `Memory.kept_about`."""
+    conversations, messages, documents, facts = await store.kept_about(tenant=tenant, subject=subject)
+    return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)
+
+
 async def erase_about(store: Store, *, tenant: str, subject: str) -> ErasureReport:
     """See `Memory.erase_subject`."""
-    _, _, documents, facts = await store.kept_about(tenant=tenant, subject=subject)
+    kept = await kept_about(store, tenant=tenant, subject=subject)
     conversations = messages = 0
     while found := await store.conversations_about(tenant=tenant, subject=subject):  # one may be forked meanwhile
         for scope, conversation, ref in found:
@@ -55,7 +61,7 @@ async def erase_about(store: Store, *, tenant: str, subject: str) -> ErasureRepo
                     await unit.delete(facts=True)
             await asyncio.sleep(_REST * (time.perf_counter() - began))
     await store.erase_subject(tenant=tenant, subject=subject)
-    return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)
+    return replace(kept, conversations=conversations, messages=messages)
 
 
 async def resume_erasures(store: Store, tenant: str | None = None) -> None:

@@ -152,6 +152,7 @@ from (
        and (%(subject)s::text is null or f.subject = %(subject)s)
        and (%(category)s::text is null or f.category = %(category)s)
        and (%(state)s::text is null or f.state = %(state)s)
+       and (%(confirmed)s::boolean is null or f.confirmed = %(confirmed)s)
      order by f.id limit %(limit)s)
     union all
     (select f.* from ({shown_facts}) f
@@ -160,6 +161,7 @@ from (
        and (%(subject)s::text is null or f.subject = %(subject)s)
        and (%(category)s::text is null or f.category = %(category)s)
        and (%(state)s::text is null or f.state = %(state)s)
+       and (%(confirmed)s::boolean is null or f.confirmed = %(confirmed)s)
      order by f.id limit %(limit)s)
     union all
     (select f.*
@@ -209,6 +211,7 @@ where f.user_id = %(user)s and (%(all_agents)s or f.agent = %(agent)s)
   and (%(subject)s::text is null or f.subject = %(subject)s)
   and (%(category)s::text is null or f.category = %(category)s)
   and (%(state)s::text is null or f.state = %(state)s)
+  and (%(confirmed)s::boolean is null or f.confirmed = %(confirmed)s)
 order by e.id limit %(limit)s;
 
 -- name: fact

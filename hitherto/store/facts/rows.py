@@ -62,6 +62,7 @@ def filter_values(scope: Scope, criteria: FactFilter) -> dict[str, Any] | None:
         "category": criteria.category,
         "conversation": criteria.conversation,
         "state": None if criteria.state is None else criteria.state.value,
+        "confirmed": criteria.confirmed,
         "after": max(criteria.after, 0),
         "limit": criteria.limit,
     }

@@ -18,12 +18,13 @@ from hitherto.web.views import (
     health,
     recall,
     runs,
+    tokens,
 )
 from hitherto.web.views.people import documents, fact, facts, people, review
 
 ROUTES = APIRouter()
 for _one in (
-    *(conversations, conversation, context, branches, digests, runs, recall),
+    *(conversations, conversation, context, branches, digests, runs, tokens, recall),
     *(people, facts, fact, review, documents),
     *(costs, health, erase_conversation, erase, export),
 ):

@@ -15,6 +15,7 @@ from hitherto.aside import aside
 from hitherto.core.context.manifest import ContextChanges, KeptContext, Manifest, changes_since
 from hitherto.core.key import Right
 from hitherto.core.log.message import CHAT, Wire
+from hitherto.core.price import Price
 from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
 from hitherto.errors import BudgetExceeded, InvalidInput, NotFound, NotReproducible
@@ -100,7 +101,7 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
     if asked.kept is not None:
         before = listed[1] if len(listed) > 1 else None
         sent = listed[0].manifest
-        made = [("what was sent" if asked.tries else "", await _rebuilt(chat, sent))]
+        made = [("what was sent" if asked.tries else "", await rebuilt(chat, sent))]
         if asked.tries:
             tried = await built(chat, asked, asked.policy, sent.rev, sent, again=True)
             made.append((asked.policy or "what is tried", tried))
@@ -110,7 +111,7 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         rev = head.rev if asked.rev is None else asked.rev
         policies = [asked.policy, *([asked.other] if asked.other not in ("", asked.policy) else [])]
         made = [(policy, await built(chat, asked, policy, rev, like)) for policy in policies]
-    earlier = None if before is None else (await _rebuilt(chat, before.manifest))[0]
+    earlier = None if before is None else (await rebuilt(chat, before.manifest))[0]
     shown = [await _shown(visit, name, one, before, earlier) for name, one in made]
     return await visit.page(
         "context.html",
@@ -124,7 +125,7 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         rows=_rows(shown),
         size=PARTS,
         first=FIRST,
-        question=_question,
+        question=question_of,
         became=_became(asked, listed, shown),
         words={"origins": ORIGINS, "missing": MISSING, "sections": SECTIONS},
         policies=list(PRESETS),
@@ -141,7 +142,7 @@ async def request(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         raise NotFound("there is no such conversation")
     listed = await _listed(visit.chat, asked)
     if asked.kept is not None:
-        made, _, wrong = await _rebuilt(visit.chat, listed[0].manifest)
+        made, _, wrong = await rebuilt(visit.chat, listed[0].manifest)
     else:
         rev = head.rev if asked.rev is None else asked.rev
         like = listed[0].manifest if listed else None
@@ -163,7 +164,8 @@ _Made = tuple[Context | None, Manifest | None, str]
 """A context, its manifest, and why there is none."""
 
 
-async def _rebuilt(chat: Conversation, manifest: Manifest) -> _Made:
+async def rebuilt(chat: Conversation, manifest: Manifest) -> _Made:
+    """A kept context, made again."""
     try:
         return await chat.rebuild(manifest), manifest, ""
     except NotReproducible as error:
@@ -210,7 +212,7 @@ async def _shown(
     last = None if earlier is None else earlier.request
     compared = None
     if context is not None:
-        price = visit.memory._services.price(manifest.request.model or "")  # pyright: ignore[reportPrivateUsage]
+        price: Price | None = visit.request.scope["price"](manifest.request.model or "")
         compared = await aside(
             4 * manifest.total, repeated, manifest, context.request, last, CODECS[manifest.wire], price
         )
@@ -229,7 +231,7 @@ async def _shown(
     )
 
 
-def _question(manifest: Manifest) -> str:
+def question_of(manifest: Manifest) -> str:
     """What the user asked, "" where the request had no incoming message with a text."""
     texts = [CODECS[wire].read(json.loads(raw)).text for wire, raw in manifest.request.incoming]
     return next((text for text in reversed(texts) if text), "")

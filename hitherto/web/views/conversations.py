@@ -31,9 +31,9 @@ async def first(request: Request) -> Response:
 async def conversations(
     visit: Visiting, *, user: str = "", agent: str = "", text: str = "", cursor: str = ""
 ) -> Response:
-    """The list. With a text, those in which a search of the user's and agent's finds it, the best first."""
+    """The list. With a text, those of the user (and the agent) in which a search finds it, the best first."""
     user = visit.caller.user(user or None) or ""
-    if text and user and agent:
+    if text and user:
         found, beyond = await _with_text(visit, user, agent, text), None
     else:
         listed = await visit.memory.conversations(
@@ -46,7 +46,6 @@ async def conversations(
         next=beyond,
         asked={"user": user, "agent": agent, "text": text},
         cursor=cursor,
-        searchable=bool(user and agent),
         tenants=await _tenants(visit.memory, visit.caller),
     )
 
@@ -62,8 +61,15 @@ async def _tenants(memory: Memory, caller: Caller) -> list[str]:
 
 
 async def _with_text(visit: Visit, user: str, agent: str, text: str) -> list[ConversationInfo]:
-    scope = visit.scope(user, agent)
-    hits = (await visit.memory.recall(text, scope=scope, limit=PAGE)).hits
-    names = dict.fromkeys(hit.conversation for hit in hits if hit.conversation is not None and hit.agent == agent)
-    there = [await visit.memory.conversation(name, scope=scope).info() for name in names]
+    last = await visit.memory.conversations(tenant=visit.tenant, user=user, agent=agent or None, limit=1)
+    if not last.conversations:
+        return []
+    scope = last.conversations[0].scope  # where no agent is named, one of them all
+    hits = (await visit.memory.recall(text, scope=scope, all_agents=not agent, limit=PAGE)).hits
+    names = dict.fromkeys((hit.agent, hit.conversation) for hit in hits)
+    there = [
+        await visit.memory.conversation(name, scope=visit.scope(user, of)).info()
+        for of, name in names
+        if of and name is not None
+    ]
     return [one for one in there if one is not None]

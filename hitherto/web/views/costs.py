@@ -46,6 +46,10 @@ async def costs(
         priced=priced,
         values=values,
         chart=columns_of(values, settings.daily_cost if priced else settings.daily_tokens),
+        cached=columns_of(
+            [0 if one is None else one.tokens_in for one in spent],
+            parts=[0 if one is None else one.tokens_cached for one in spent],
+        ),
         limit=settings.daily_cost,
         limit_tokens=settings.daily_tokens,
         groups=groups,

@@ -95,9 +95,7 @@ async def _left(visit: Visit, what: str, name: str) -> ErasureReport:
         case "tenant" if name == visit.tenant:
             found = (await visit.memory.scopes("tenant", tenant=name, limit=1)).scopes
         case "subject" if name:
-            store = visit.memory._services.store  # pyright: ignore[reportPrivateUsage] — no verb counts these
-            conversations, messages, documents, facts = await store.kept_about(tenant=visit.tenant, subject=name)
-            return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)
+            return await visit.memory.kept_about(visit.tenant, name)
         case _:
             raise InvalidInput("say who or what is to be erased: a user, a subject, or this tenant, by name")
     return ErasureReport(

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import cast
 from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from hitherto.core.key import Right
-from hitherto.core.run import Run, RunEvent
+from hitherto.core.run import EventKind, Run, RunEvent
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
-from hitherto.web.charts import WIDTH
+from hitherto.web.charts import WIDTH, columns_of
 from hitherto.web.visit import InConversation
 
 router = APIRouter(dependencies=[needs(Right.READ)])
 
 PAGE = 50
 EVENTS = 200
+
+_ABSURD = 10**12
+"""Tokens that no call has."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,16 @@ class Timed:
     lasted: timedelta
     x: float
     width: float
+
+
+@dataclass(frozen=True)
+class ModelCallTokens:
+    """What a provider said of a call: the tokens it was sent, those that its cache had, and those of the answer."""
+
+    event: RunEvent
+    sent: int
+    cached: int | None
+    answered: int | None
 
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/runs")
@@ -49,7 +63,26 @@ async def run(visit: InConversation, run: UUID, *, after: int = -1) -> Response:
     if found is None or found.conversation != visit.chat.id:
         raise NotFound("there is no such run in this conversation")
     events = await of.events(run, after=after, limit=EVENTS)
-    return await visit.page("run.html", run=found, events=timed(found, events), more=len(events) == EVENTS)
+    calls = [one for one in map(_call, events) if one is not None]
+    return await visit.page(
+        "run.html",
+        run=found,
+        events=timed(found, events),
+        more=len(events) == EVENTS,
+        calls=calls,
+        chart=columns_of([one.sent for one in calls], parts=[one.cached for one in calls]),
+    )
+
+
+def _call(event: RunEvent) -> ModelCallTokens | None:
+    """The tokens of a model call, where its event has them: an application may have recorded anything."""
+    payload = event.payload if event.kind is EventKind.MODEL_CALL else None
+    given = cast("dict[str, object]", payload) if isinstance(payload, dict) else {}
+    sent, cached, answered = (
+        value if isinstance(value := given.get(name), int) and 0 <= value < _ABSURD else None
+        for name in ("tokens_in", "tokens_cached", "tokens_out")
+    )
+    return None if sent is None else ModelCallTokens(event, sent, cached, answered)
 
 
 def timed(run: Run, events: Sequence[RunEvent]) -> list[Timed]:

@@ -63,6 +63,16 @@ def test_figures_that_can_be_counted_by_hand(file: Path) -> None:
     assert 0 < found["context_ms"]["p50"] <= found["context_ms"]["p95"]
 
 
+def test_the_picture(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.svg"
+    ran = bench(file, "--budget", "300,5000", "--policy", "none", "--no-recall", "--plot", path, "--json")
+    assert figures(ran)["questions"] == 3
+    drawn = path.read_text()
+    for text in ("talk.json: evidence shown, by category", "300 tokens", "5,000 tokens", "all", "75.0", "100.0"):
+        assert f"<!-- {text} -->" in drawn, text
+    assert "ends in .png, .svg, .pdf" in bench(file, "--plot", "out.gif").failed(2)
+
+
 def test_a_message_counts_by_what_is_shown_of_it(tmp_path: Path) -> None:
     samples = talk()
     long = "\n\n".join([f"{FILLER} " * 7] * 6 + ["The lighthouse lamp is violet. " * 20] + [f"{FILLER} " * 7] * 6)

@@ -131,6 +131,14 @@ def test_figures_that_can_be_counted_by_hand(file: Path) -> None:
     assert 0 < tokens["1"] < tokens["2"] <= tokens["8"]
 
 
+def test_the_picture(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.svg"
+    figures(bench(file, "--json", "--k", "1,2", "--plot", path, *WORDS))
+    drawn = path.read_text()
+    for text in (f"{file.name}: evidence found, by category", "among the best 2", "all", "50.0", "62.5"):
+        assert f"<!-- {text} -->" in drawn, text
+
+
 def test_over_all_conversations_others_can_come_first(file: Path) -> None:
     """The other conversation has the word four times over: it takes the first place."""
     own = figures(bench(file, "--json", "--k", "2", *WORDS))

@@ -69,6 +69,22 @@ class TestCategories:
             assert [found.content for found in await facts.list()] == ["Lives in Genoa."]
 
 
+class TestWhatItReplaced:
+    async def test_the_latest_last(self, store: Store) -> None:
+        """By whatever agent of the user it was learned, and whatever its category is by now."""
+        async with opened(store, **CITIES) as memory:
+            facts = memory.facts(ANA)
+            rome, nervi, genoa = await added(
+                facts, "Is in Rome.", "Is in Nervi.", "Is in Genoa.", category="current city"
+            )
+            await facts.restore(rome)
+            await facts.edit(rome, category="other")
+            everywhere = memory.facts(replace(ANA, agent="other"), all_agents=True)
+            assert [one.id for one in await everywhere.replaced(rome)] == [genoa]
+            assert [one.id for one in await facts.replaced(genoa)] == [nervi]
+            assert await facts.replaced(nervi) == []
+
+
 class TestWhatAnotherIsTold:
     async def test_nothing_of_how_sure_it_is(self, memory: Memory, facts: Facts) -> None:
         await dialogue(memory, "c", CELLO.text)
@@ -85,7 +101,7 @@ class TestWhatAnotherIsTold:
 class TestWords:
     """An error says what is so, and what can be done."""
 
-    VERBS = ("edit", "confirm", "restore", "share", "unshare", "delete", "history", "sources")
+    VERBS = ("edit", "confirm", "restore", "share", "unshare", "delete", "history", "sources", "replaced")
 
     @staticmethod
     async def refused(facts: Facts, verb: str, number: int) -> str:

@@ -18,7 +18,7 @@ from tests.acceptance.family import (
     listener,
     opened,
 )
-from tests.engine.facts.reviewing import CELLO, added
+from tests.engine.facts.reviewing import CELLO, NURSE, added
 
 
 class TestListing:
@@ -38,6 +38,20 @@ class TestListing:
         assert [one.id for one in await memory.facts(ANA, subject="").list()] == [d]
         assert await memory.facts(ANA, subject="legacy-8").list() == []
 
+    async def test_confirmed_or_not(self, memory: Memory, facts: Facts) -> None:
+        """Of the user's own: whether what others share is confirmed is not told."""
+        for name, said in (("c", CELLO), ("d", NURSE)):
+            await dialogue(memory, name, said.text)
+        cello, nurse = [one.id for one in await facts.list()]
+        await facts.share((await facts.confirm(cello)).id)
+        (theirs,) = await added(memory.facts(BEN, subject=ROSA), "Sang.")
+        await memory.facts(BEN).share(theirs)
+        assert [one.id for one in await facts.list()] == [cello, nurse, theirs]
+        assert [one.id for one in await facts.list(confirmed=True)] == [cello]
+        assert [one.id for one in await facts.list(confirmed=False)] == [nurse]
+        assert [one.id for one in await facts.list(conversation="c", confirmed=False)] == []
+        assert await memory.facts(BEN).list(mine=False, confirmed=True) == []
+
     async def test_what_cannot_be_asked_for(self, facts: Facts) -> None:
         cases: list[Any] = [
             {"limit": 0},
@@ -50,9 +64,10 @@ class TestListing:
             {"state": 1},
             {"category": 1},
             {"conversation": ""},
+            {"confirmed": "no"},
         ]
         for wrong in cases:
-            with pytest.raises((InvalidFact, InvalidScope)) as raised:
+            with pytest.raises((InvalidFact, InvalidInput, InvalidScope)) as raised:
                 await facts.list(**wrong)
             assert next(iter(wrong)) in str(raised.value)
 

@@ -106,10 +106,10 @@ async def _page(
         subject=await subject_of(visit, found),
         sources=await visit.facts.sources(id) if own and there else [],
         history=await visit.facts.history(id, after=events, limit=SHOWN) if own else [],
-        replaced=await _replaced(visit, found) if own and there else [],
+        replaced=await visit.facts.replaced(id, limit=SHOWN) if own and there else [],
         events=events,
         shown=SHOWN,
-        categories=categories(visit),
+        categories=await categories(visit),
         error=why(error) if error else "",
         typed=typed or {},
     )
@@ -119,9 +119,3 @@ async def subject_of(visit: PersonVisit, fact: Fact) -> object:
     """The subject of a fact with its members, for those who may know them: operators."""
     known = fact.subject and visit.may("admin")
     return await visit.memory.subject(fact.subject, tenant=visit.tenant) if known else None
-
-
-async def _replaced(visit: PersonVisit, fact: Fact) -> list[Fact]:
-    """The last of those whose place it took."""
-    store = visit.memory._services.store  # pyright: ignore[reportPrivateUsage] — no verb tells it
-    return await store.facts.replaced(visit.person, fact.id, limit=SHOWN)

@@ -43,9 +43,9 @@ async def add(visit: OfPerson) -> Response:
     return visit.to(path(visit.base, "facts", added.id))
 
 
-def categories(visit: Visit) -> tuple[str, ...]:
+async def categories(visit: Visit) -> tuple[str, ...]:
     """Those that are defined."""
-    return visit.memory._services.settings.fact_categories  # pyright: ignore[reportPrivateUsage] — as the service
+    return (await visit.memory.settings()).fact_categories
 
 
 async def _page(
@@ -65,7 +65,7 @@ async def _page(
         after=after,
         limit=PAGE,
     )
-    defined, groups = categories(visit), dict[str, list[Fact]]()
+    defined, groups = await categories(visit), dict[str, list[Fact]]()
     for one in found:
         groups.setdefault(one.category, []).append(one)
     order = {category: at for at, category in enumerate(defined)}

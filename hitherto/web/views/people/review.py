@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from hitherto.core.facts.fact import Fact
 from hitherto.core.key import Right
-from hitherto.engine.facts.facts import Facts
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
@@ -21,9 +20,6 @@ router = APIRouter(dependencies=[needs(Right.READ)])
 
 SHOWN = 25
 """Facts of the list."""
-
-_PAGE, _PAGES = 100, 10
-"""Facts that are read at once, and how often, to find some that nobody has confirmed."""
 
 
 @router.get("/{tenant}/people/{user}/{agent}/review")
@@ -62,7 +58,8 @@ async def _page(
     error: str = "",
     typed: Mapping[str, str] | None = None,
 ) -> Response:
-    waiting, beyond = await _unconfirmed(visit.facts, after)
+    found = await visit.facts.list(shared=False, confirmed=False, after=after, limit=SHOWN + 1)
+    waiting, beyond = found[:SHOWN], found[SHOWN - 1].id if len(found) > SHOWN else None
     place = next((place for place, one in enumerate(waiting) if one.id >= at), None)
     fact = None if place is None else waiting[place]
     return await visit.page(
@@ -75,24 +72,10 @@ async def _page(
         after=after,
         subject=await subject_of(visit, fact) if fact else None,
         sources=await visit.facts.sources(fact.id) if fact else [],
-        categories=categories(visit),
+        categories=await categories(visit),
         did=did,
         done=done,
         deleted=deleted,
         error=error,
         typed=typed or {} if fact and fact.id == at else {},
     )
-
-
-async def _unconfirmed(facts: Facts, after: int) -> tuple[list[Fact], int | None]:
-    """The first of them after that fact, and the fact after which others may be."""
-    found = list[Fact]()
-    for _ in range(_PAGES):
-        page = await facts.list(shared=False, after=after, limit=_PAGE)
-        found += [one for one in page if not one.confirmed]
-        if len(found) > SHOWN:
-            return found[:SHOWN], found[SHOWN - 1].id
-        if len(page) < _PAGE:
-            return found, None
-        after = page[-1].id
-    return found, after
