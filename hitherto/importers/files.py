@@ -55,7 +55,7 @@ _BROKEN_ZIP = (BadZipFile, RuntimeError, EOFError, OSError, ValueError, struct.e
 """What `zipfile`, and what unpacks there, raises for a file that is broken, encrypted or packed in another way."""
 
 _LARGE, _RATIO = 2**28, 200
-"""A packed file that is larger, and so many times as large as it is packed, is a trap."""
+"""Packed files that are larger, and so many times as large as what they are packed in, are a trap."""
 
 
 def files_of(path: Path) -> list[Path]:
@@ -296,10 +296,16 @@ def _packed(file: BinaryIO, path: Path, progress: Progress | None) -> Iterator[F
         members = [one for one in packed.infolist() if _CONVERSATIONS.fullmatch(one.filename.rpartition("/")[2])]
         if not members:
             raise InvalidTranscript(f"{path} is a zip file without a conversations.json in it")
-        done = 0
+        done, unpacked, size = 0, 0, file.seek(0, 2)
         for member in members:
             told = None if progress is None else partial(_tell_packed, progress, done, member)
-            yield from _member(packed, member, Path(f"{path}/{member.filename}"), told)
+            place = Path(f"{path}/{member.filename}")
+            unpacked += member.file_size
+            if unpacked > max(_LARGE, _RATIO * size):
+                whole = f"{unpacked:,} bytes with those before, packed in {size:,}"
+                yield Unreadable(f"{place} would be {whole}: left out, with those behind")
+                return
+            yield from _member(packed, member, place, told)
             done += member.compress_size
 
 
@@ -308,9 +314,6 @@ def _tell_packed(progress: Progress, before: int, member: ZipInfo, place: int) -
 
 
 def _member(packed: ZipFile, member: ZipInfo, path: Path, progress: Progress | None) -> Iterator[Found]:
-    if member.file_size > max(_LARGE, _RATIO * member.compress_size):
-        yield Unreadable(f"{path} would be {member.file_size:,} bytes, packed in {member.compress_size:,}: left out")
-        return
     try:
         with packed.open(member) as unpacked:
             file = cast(BinaryIO, unpacked)

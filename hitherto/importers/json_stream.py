@@ -21,13 +21,14 @@ MOST_VALUES = 2**20
 """The most values in one value: each takes a hundred bytes or more, however short it is written."""
 
 _CHUNK = 2**20
-_SPACE = " \t\r\n"
+_NO_SPACE = re.compile(r"[^ \t\r\n]")
 _OF_NUMBERS = "0123456789.eE+-"
 _LONGEST_TOKEN = 32
 """Characters before the end of what was read that may not be understood because it goes on."""
 
-_SKIPPED = 3
-"""The end of a value that is too large is looked for in so many times the largest."""
+_SKIPPED, _SKIPPED_MARKS = 3, 2**23
+"""The end of a value that is too large is looked for in so many times the largest, and so many marks: they take time,
+however short they are written."""
 
 _MARK = re.compile(r'["\[\]{},]')
 _WITHIN_TEXT = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
@@ -94,18 +95,19 @@ def _most_values(text: str, start: int) -> int:
 
 
 class _Scan:
-    """Looks for the end of a value, part by part, and makes nothing of it. `values` are those in it so far; it stops
-    where they are more than `most`."""
+    """Looks for the end of a value, part by part, and makes nothing of it. `values` are those in it so far, `marks`
+    the brackets, commas and texts; it stops where they are more than `most` and `most_marks`."""
 
-    def __init__(self, most: float = inf) -> None:
+    def __init__(self, most: float = inf, most_marks: float = inf) -> None:
         self.values, self._most = 0, most
+        self.marks, self._most_marks = 0, most_marks
         self._depth = 0
         self._in_text = False
         self._escaped = False
 
     def end_of_value(self, text: str, place: int) -> int | None:
         """Where the value ends in the part of it that begins at `place`; None where it goes on."""
-        while place < len(text) and self.values <= self._most:
+        while place < len(text) and self.values <= self._most and self.marks <= self._most_marks:
             if self._in_text:
                 within = _WITHIN_TEXT.match(text, place + self._escaped)
                 place = len(text) if within is None else within.end()
@@ -119,6 +121,7 @@ class _Scan:
                 if self._depth == 0 and mark[0] in ",]}":
                     return mark.start()
                 place = mark.end()
+                self.marks += 1
                 self._in_text = mark[0] == '"'
                 self._depth += (mark[0] in "[{") - (mark[0] in "]}")
                 self.values += mark[0] in "[{,"
@@ -140,13 +143,12 @@ class _Reader:
 
     def next_character(self) -> str:
         """The next character that is no space, which is not read; "" at the end."""
-        while True:
-            while self.place < len(self._text):
-                if self._text[self.place] not in _SPACE:
-                    return self._text[self.place]
-                self.place += 1
+        while (found := _NO_SPACE.search(self._text, self.place)) is None:
+            self.place = len(self._text)
             if not self._more(_CHUNK):
                 return ""
+        self.place = found.start()
+        return found[0]
 
     def value(self, number: int) -> Element:
         self.next_character()
@@ -186,11 +188,12 @@ class _Reader:
         return f"it is longer than {LARGEST:,} characters" if too_long else None
 
     def _skipped(self, number: int, refused: str) -> Element:
-        scan, length = _Scan(), 0
+        scan, length = _Scan(most_marks=_SKIPPED_MARKS), 0
         while (end := scan.end_of_value(self._text, self.place)) is None:
             length += len(self._text) - self.place
             self.place = len(self._text)
-            if length > _SKIPPED * LARGEST or not self._more(_CHUNK):
+            too_much = length > _SKIPPED * LARGEST or scan.marks > _SKIPPED_MARKS
+            if too_much or not self._more(_CHUNK):
                 raise InvalidTranscript(
                     f"entry {number}: {refused}, and what follows cannot be read for want of its end"
                 )

@@ -14,6 +14,7 @@ from hitherto.importers.files import Progress, read_file
 from hitherto.importers.imported import ImportedConversation, ImportedFact, Unreadable
 from hitherto.importers.writers.facts import import_facts
 from hitherto.importers.writers.lists import import_list
+from hitherto.importers.writers.log import why_not
 from hitherto.importers.writers.trees import import_tree
 
 if TYPE_CHECKING:
@@ -146,5 +147,5 @@ async def import_conversation(
     try:
         return await (import_tree if conversation.tree else import_list)(chat, conversation, policy)
     except (Conflict, InvalidInput) as error:
-        conversation.unreadable.append(Unreadable(f"{conversation.id!a:.80}: {error}"))
+        conversation.unreadable.append(Unreadable(f"{conversation.id!a:.80}: {why_not(error)}"))
         return 0

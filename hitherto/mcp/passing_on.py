@@ -15,6 +15,8 @@ from mcp.types import (
     CallToolResult,
     GetPromptRequestParams,
     GetPromptResult,
+    JSONRPCError,
+    JSONRPCResponse,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -24,11 +26,12 @@ from mcp.types import (
     ReadResourceResult,
     RequestParams,
     Result,
+    jsonrpc_message_adapter,
 )
 
 from hitherto.core.key import Right
 from hitherto.errors import HithertoError, ServiceError, ServiceUnavailable
-from hitherto.mcp.server import McpAccess, mcp_server, result_of
+from hitherto.mcp.server import McpAccess, mcp_server, result_of, sendable
 
 Post = Callable[[bytes], Awaitable[bytes]]
 """Sends a request to /mcp of a service. Gives the body of the answer, or raises HithertoError."""
@@ -98,7 +101,7 @@ def _caller(post: Post, method: str, answer: type[Result]) -> Any:
         except HithertoError as error:
             if answer is CallToolResult:
                 return result_of(str(error), is_error=True)
-            raise MCPError(INTERNAL_ERROR, str(error)) from None
+            raise MCPError(INTERNAL_ERROR, sendable(str(error))) from None
 
     return calls
 
@@ -110,11 +113,13 @@ async def _asked(post: Post, method: str, params: RequestParams | None, answer: 
         request["params"] = params.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta"})
     body = await post(json.dumps(request).encode())
     try:
-        said = next(json.loads(line.removeprefix(b"data:")) for line in body.splitlines() if line.startswith(_BEGINS))
-        if "error" in said:
-            raise MCPError(said["error"]["code"], said["error"]["message"])
-        return answer.model_validate(said["result"])
-    except (ValueError, LookupError, TypeError, StopIteration):
+        line = next(line.removeprefix(b"data:") for line in body.splitlines() if line.startswith(_BEGINS))
+        said = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        if isinstance(said, JSONRPCError):
+            raise MCPError(said.error.code, said.error.message)
+        assert isinstance(said, JSONRPCResponse)
+        return answer.model_validate(said.result)
+    except (ValueError, AssertionError, StopIteration):
         raise ServiceError(
             f"the service does not answer {method} as Hitherto does; is this its address, and is it of this version?"
         ) from None

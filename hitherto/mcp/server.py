@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
@@ -50,6 +51,9 @@ INSTRUCTIONS = (
     "The user's memory over all conversations. Recall before you ask what you may have been told. Remember what will "
     "matter later. When something is done or decided, save what was said, or a note of it."
 )
+
+_FAILED = "the memory has failed; its log says why"
+_DONE = "Done. This key may not read, so no more is told."
 
 _FACTS = "hitherto://facts"
 _CONVERSATION = "hitherto://conversations/"
@@ -138,8 +142,8 @@ class _Handlers:
             return result_of(access.tell(error), is_error=True)
         except Exception as error:  # the edge of a request: a bug is an answer too
             log.error("The tool %s failed", tool.name, exc_info=error)
-            return result_of("the memory has failed; its log says why", is_error=True)
-        return result_of(text)
+            return result_of(_FAILED, is_error=True)
+        return result_of(text if access.reads else _DONE)
 
     async def list_resources(
         self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None
@@ -189,9 +193,12 @@ class _Handlers:
             if not access.reads:
                 raise Forbidden("this key does not have the right 'read'")
             memory, scope = await access.open_memory(), access.find_scope()
-            return _sendable(await getattr(self._verbs, verb)(memory, scope, **given))
+            return sendable(await getattr(self._verbs, verb)(memory, scope, **given))
         except HithertoError as error:
-            raise MCPError(INVALID_PARAMS, _sendable(access.tell(error))) from None
+            raise MCPError(INVALID_PARAMS, sendable(access.tell(error))) from None
+        except Exception as error:
+            log.error("Showing %s failed", verb, exc_info=error)
+            raise MCPError(INTERNAL_ERROR, _FAILED) from None
 
 
 def _listed(tool: McpTool) -> Tool:
@@ -206,9 +213,9 @@ def _listed(tool: McpTool) -> Tool:
 
 def result_of(text: str, *, is_error: bool = False) -> CallToolResult:
     """A result of this text, as UTF-8 can have it."""
-    return CallToolResult(content=[TextContent(text=_sendable(text))], is_error=is_error)
+    return CallToolResult(content=[TextContent(text=sendable(text))], is_error=is_error)
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """The text as UTF-8 can have it: "?" for each lone surrogate."""
     return text.encode(errors="replace").decode()

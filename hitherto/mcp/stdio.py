@@ -6,16 +6,18 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 import anyio
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from hitherto.blocks import series
 from hitherto.errors import HithertoError, InvalidInput
+from hitherto.mcp.unreadable import unreadable_answer
 
 if TYPE_CHECKING:
     from hitherto.engine.memory import Memory
@@ -36,12 +38,14 @@ class ClaimedStreams:
 
 async def serve_stdio(server: Server[Any], streams: ClaimedStreams) -> None:
     """Serve until the client closes its end."""
-    lines = cast("anyio.AsyncFile[str]", _lines(streams.input))  # of which it reads the lines alone
+    send = asyncio.Future[_Send]()
+    lines = cast("anyio.AsyncFile[str]", _readable(_lines(streams.input), send))  # of which it reads the lines alone
     output: TextIO = os.fdopen(streams.output, "w", encoding="utf-8")
     try:
         async with stdio_server(lines, anyio.wrap_file(output)) as (received, sent):
+            send.set_result(sent.send)
             await server.run(received, sent, server.create_initialization_options())
-    except* BrokenPipeError:  # nobody reads the answers any more
+    except* (BrokenPipeError, anyio.BrokenResourceError):  # nobody reads the answers any more, or it is told to stop
         os.dup2(os.open(os.devnull, os.O_WRONLY), streams.output)
 
 
@@ -66,6 +70,20 @@ class LateMemory:
         if self._task is not None:
             with suppress(HithertoError):
                 await (await self._task).aclose()
+
+
+_Send = Callable[[SessionMessage], Awaitable[None]]
+
+
+@series
+async def _readable(lines: AsyncIterator[str], send: asyncio.Future[_Send]) -> AsyncGenerator[str]:
+    """The lines that can be read. The others are answered."""
+    async for line in lines:
+        if (error := unreadable_answer(line)) is None:
+            yield line
+        elif line.strip():
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody reads the answers any more
+                await (await send)(SessionMessage(error))
 
 
 @series

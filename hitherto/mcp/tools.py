@@ -171,13 +171,14 @@ TOOLS = (
 
 
 def checked_arguments(tool: McpTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, null ones left out. Raises InvalidInput for what is not as the tool's schema says."""
+    """The arguments of a call, null ones left out, and 1.0 as 1. Raises InvalidInput for what is not as the tool's
+    schema says."""
     from jsonschema import Draft202012Validator
 
     given = {name: value for name, value in arguments.items() if value is not None}
     for wrong in Draft202012Validator(tool.schema).iter_errors(given):
         raise InvalidInput(_said(wrong, tool.name))
-    return given
+    return {name: int(value) if isinstance(value, float) else value for name, value in given.items()}
 
 
 _KINDS = {

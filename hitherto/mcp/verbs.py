@@ -129,16 +129,23 @@ class McpVerbs:
 
     async def forget(self, memory: Memory, scope: Scope, fact: int, mentions: bool = False) -> str:
         """Forget a fact, as `Conversation.forget` does."""
+        missing = NotFound(f"there is no fact {fact} that can be forgotten; facts and recall give the numbers")
         known = await memory.facts(scope).get(fact)
         if known is None or (known.state is FactState.DELETED and not mentions):
-            raise NotFound(f"there is no fact {fact}; facts and recall give the numbers")
+            raise missing
         chat = memory.conversation(self._own, scope=scope)
-        async with self._turn(scope), _asked(chat, f"Forget fact {fact}."):
-            return forgotten(await chat.forget(fact, mentions=mentions))
+        try:
+            async with self._turn(scope), _asked(chat, f"Forget fact {fact}."):
+                return forgotten(await chat.forget(fact, mentions=mentions))
+        except NotFound:  # forgotten by another call meanwhile, or another user's, who shares it
+            raise missing from None
 
     async def save(self, memory: Memory, scope: Scope, conversation: str, messages: Sequence[Mapping[str, str]]) -> str:
         """Append the messages to a conversation, but for those with which it ends already. What others append at the
         same time is looked at."""
+        for number, one in enumerate(messages):
+            if not has_visible_text(one["content"]):
+                raise InvalidInput(f"messages.{number}.content is blank; give what was said, or leave the message out")
         chat = memory.conversation(conversation, scope=scope)
         given = [(one["role"], storable(one["content"])) for one in messages]
         while True:

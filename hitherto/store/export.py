@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -307,10 +307,16 @@ class ExportStore(Part):
         that is there is not written again: of the same owner and subject, and extracted at the same time, perhaps
         edited or deleted since, or with the same content and current, as it is."""
 
+        facts = [_fact_values(tenant, one) for one in records]
+        subjects = {(one["user"], one["agent"], one["subject"]): one for one in facts}
+
         async def put(connection: _Connection) -> list[tuple[int, bool]]:
             allow_long_work(connection)
             async with connection.transaction():
-                return [await _restored_fact(connection, tenant, one) for one in records]
+                for one in sorted(subjects):  # as everybody does who holds several
+                    await connection.execute(SQL["make_fact_subject"], subjects[one])
+                    await connection.execute(SQL["hold_fact_subject"], subjects[one])
+                return [await _restored_fact(connection, one) for one in facts]
 
         async with self._with_connection(put) as found:
             return found
@@ -423,10 +429,7 @@ async def _restore(
     return sum(one.rowcount for one in archived)
 
 
-async def _restored_fact(connection: _Connection, tenant: str, record: FactRecord) -> tuple[int, bool]:
-    values = _fact_values(tenant, record)
-    await connection.execute(SQL["make_fact_subject"], values)
-    await connection.execute(SQL["hold_fact_subject"], values)
+async def _restored_fact(connection: _Connection, values: Mapping[str, Any]) -> tuple[int, bool]:
     there = await (await connection.execute(SQL["imported_fact"], values)).fetchone()
     if there is not None:
         return there[0], False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -160,6 +161,17 @@ async def test_the_gate_stands_before_it(memory: Memory) -> None:
             assert (await http.post("/mcp", json=ASK, headers={**TYPES, **page})).status_code == 403, page
         assert (await http.post("/mcp", json=ASK, headers=TYPES)).status_code == 200
     assert 'path="/mcp"' in (await memory.metrics()).decode()
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_request_that_cannot_be_read_is_answered(memory: Memory, revision: str) -> None:
+    lone = {"name": "facts", "arguments": {"category": "\ud800"}}
+    content = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": lone})
+    headers = {**TYPES, "Content-Type": "application/json", "MCP-Protocol-Version": revision}
+    async with serving(memory, keys=False) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
+        answer = await http.post("/mcp", content=content, headers=headers)
+    assert (answer.status_code, answer.json()["id"]) == (400, 7)
+    assert "lone surrogate" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("mode", REVISIONS)

@@ -191,6 +191,11 @@ def test_zip_files_that_are_traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with ZipFile(bomb, "w", ZIP_DEFLATED) as to, to.open("conversations.json", "w", force_zip64=True) as member:
         member.write(b" " * 2**21)
     assert "left out" in unreadable(bomb)[0]
+    many = tmp_path / "many.zip"
+    with ZipFile(many, "w", ZIP_DEFLATED) as to:
+        for number in range(5):
+            to.writestr(f"{number}/conversations.json", b"[" + b" " * 2**19 + b"]")
+    assert ["left out" in one for one in unreadable(many)] == [False, True]
     broken = tmp_path / "broken.zip"
     broken.write_bytes(bomb.read_bytes()[:1000])
     with pytest.raises(InvalidTranscript, match="cannot be read"):

@@ -135,6 +135,16 @@ def test_a_list_of_too_many_values_is_left_out(tmp_path: Path, monkeypatch: pyte
         assert [len(list(one.messages)) for one in read_file(file) if isinstance(one, ImportedConversation)] == [2]
 
 
+def test_the_end_of_a_value_of_far_too_many_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That would take minutes for a file that is written in a second."""
+    monkeypatch.setattr(json_stream, "MOST_VALUES", 2**10)
+    monkeypatch.setattr(json_stream, "_SKIPPED_MARKS", 2**12)
+    said: dict[str, Any] = {"role": "user", "content": "Hi."}
+    for many, words in ((2**11, "more than"), (2**13, "cannot be read for want of its end")):
+        (told,) = unreadable(written(tmp_path / "x.json", [said, {**said, "x": [""] * many}, said]))
+        assert words in told
+
+
 def test_what_cannot_be_read_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not kept one by one, which would take more than the file."""
     monkeypatch.setattr(imported, "_TOLD", 3)

@@ -58,6 +58,22 @@ async def test_a_fact_that_was_there_is_not_confirmed(memory: Memory, tmp_path: 
     assert [one.confirmed for one in await memory.facts(ADA).list()] == [False] * 3
 
 
+async def test_one_as_old_as_a_deleted_one_is_told_until_it_is_there(memory: Memory, tmp_path: Path) -> None:
+    """Of what was deleted only its date is left, by which two memories may not be told apart."""
+    day = "2026-05-04T00:00:00Z"
+    memories = [{"id": str(n), "memory": text, "created_at": day} for n, text in enumerate(("Rows.", "Fences."))]
+    await import_file(memory, written(tmp_path / "x", memories[:1]), scope=ADA)
+    facts = memory.facts(ADA)
+    await facts.delete((await facts.list())[0].id)
+    both = written(tmp_path / "x", memories)
+    summary = await import_file(memory, both, scope=ADA)
+    assert (summary.facts, summary.skipped, summary.left_out) == (0, 0, 2)
+    assert "memory 2: it is as old as one that was deleted here, and may be that one" in summary.unreadable[1]
+    await facts.add("Fences.")
+    summary = await import_file(memory, both, scope=ADA)
+    assert (summary.facts, summary.skipped, summary.left_out, await said(memory)) == (0, 2, 0, ["Fences."])
+
+
 async def test_what_has_changed_there_is_told(memory: Memory, tmp_path: Path) -> None:
     await import_file(memory, MEM0, scope=ADA)
     memories = json.loads(MEM0.read_text())["results"]

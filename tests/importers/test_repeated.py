@@ -19,6 +19,7 @@ from hitherto.core.log.message import Logged, id_hash
 from hitherto.importers import ImportedConversation, ImportSummary, import_conversation, import_file
 from hitherto.importers.imported import ImportedMessage, Node, conversation_of, shown_messages
 from hitherto.importers.writers import log
+from hitherto.importers.writers.log import ImportLog
 from tests.conftest import SCOPE
 from tests.importers.looked_at import tree, written
 from tests.importers.test_trees import Cut, CutOff
@@ -420,3 +421,22 @@ async def test_two_imports_at_once(chat: Conversation) -> None:
     await asyncio.gather(*(import_conversation(chat, one) for one in differing))
     there = [one.message.text for one in await chat.messages()]
     assert sorted(there) == ["A1", "Q1", "Q2", "Q3", "other"]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+async def test_one_who_writes_meanwhile_is_told(chat: Conversation, monkeypatch: pytest.MonkeyPatch, ids: bool) -> None:
+    """In the words of who imports."""
+    append = ImportLog.append
+
+    async def late(self: ImportLog, page: Sequence[Message], at: int) -> list[int]:
+        await chat.append(user("Mine."))
+        return await append(self, page, at)
+
+    monkeypatch.setattr(ImportLog, "append", late)
+    file = File()
+    file.grow(-1, 0)
+    conversation = file.conversation() if ids else listed("text 0.", "text 1.")
+    assert await import_conversation(chat, conversation) == 0
+    assert [one.words for one in conversation.unreadable] == [
+        "message 0 (and 1 behind it): another import, or a program, wrote here meanwhile; run this import again"
+    ]

@@ -203,6 +203,22 @@ async def test_it_ends_with_its_client(database: str) -> None:
             assert b"Traceback" not in await process.stderr.read()
 
 
+async def test_what_cannot_be_read_is_answered_and_the_next_request_too() -> None:
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call"}
+    lone = {"name": "save", "arguments": {"conversation": "c", "messages": [{"role": "user", "content": "\ud800"}]}}
+    async with asyncio.timeout(PATIENCE):
+        process = await started("--url", "http://127.0.0.1:9")
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        assert (await asked(process, HELLO))["id"] == 1
+        told = await asked(process, {**call, "params": lone})
+        assert (told["id"], "lone surrogate" in told["error"]["message"]) == (2, True)
+        assert (await asked(process, {**call, "id": None}))["id"] is None
+        assert (await asked(process, {"jsonrpc": "2.0", "id": 3, "method": "ping"}))["result"] == {}
+        process.stdin.close()
+        assert await process.wait() == 0
+
+
 def test_nothing_heavy_is_loaded_before_the_tools_are_listed() -> None:
     """Claude Code waits two seconds for them."""
     program = "import sys, hitherto.cli.service.mcp, hitherto.mcp.stdio; print(*sys.modules)"

@@ -276,6 +276,42 @@ async def test_what_was_remembered_a_moment_ago_is_forgotten_for_good(memory: Me
     assert all("ibixupol" not in one.message.text for one in log)
 
 
+async def test_forgotten_at_once_the_others_are_told_in_the_words_of_the_tool(memory: Memory, client: Client) -> None:
+    number = (await memory.facts(SCOPE).add("The user rows.")).id
+    async with client_of(memory, Right.ADMIN) as other:
+        both = [client, other] * 3
+        results = await asyncio.gather(*(one.call_tool("forget", {"fact": number}) for one in both))
+    refusals = {cast(Any, one.content[0]).text for one in results if one.is_error}
+    assert refusals == {f"there is no fact {number} that can be forgotten; facts and recall give the numbers"}
+
+
+async def test_a_caller_who_may_not_read_is_not_told_what_is_known(memory: Memory, client: Client) -> None:
+    """Who guesses what a conversation ends with, or a fact, is answered as ever."""
+    async with client_of(memory, Right.WRITE) as writer:
+        for secret in ("The code is 1234.", "The code is 5678."):
+            messages = [{"role": "user", "content": secret}]
+            told = {
+                await said(writer, tool, **given)
+                for tool, given in (
+                    ("save", {"conversation": "c", "messages": messages}),
+                    ("save", {"conversation": "c", "messages": messages}),
+                    ("remember", {"text": secret}),
+                    ("remember", {"text": secret}),
+                )
+            }
+            assert told == {"Done. This key may not read, so no more is told."}
+    assert len(await memory.conversation("c", scope=SCOPE).messages()) == 2
+    assert "Known already" in await said(client, "remember", text="The code is 1234.")
+
+
+async def test_a_whole_number_may_be_written_as_a_float(client: Client) -> None:
+    messages = [{"role": "user", "content": one} for one in "abc"]
+    await said(client, "save", conversation="c", messages=messages)
+    read = await said(client, "read", conversation="c", start=1.0, end=1.0, character=0.0)
+    assert "- 1 user: b" in read
+    assert "- 2 user: c" not in read
+
+
 async def test_what_may_mention_it_is_named_and_then_goes_too(memory: Memory, client: Client) -> None:
     await said(client, "save", conversation="party", messages=[{"role": "user", "content": "Bring ibixupol tea, Ann."}])
     await memory.wait_for_index()
@@ -349,6 +385,7 @@ HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("save", {"conversation": "c", "messages": [{"role": "system", "content": "obey"}]}),
     ("save", {"conversation": "c", "messages": [{"role": "user", "content": "a", "tool_calls": []}]}),
     ("save", {"conversation": "c", "messages": [{"role": "user", "content": None}]}),
+    ("save", {"conversation": "c", "messages": [{"role": "user", "content": text} for text in ("a", " ")]}),
     ("save", {"conversation": " ", "messages": [{"role": "user", "content": "a"}]}),
 ]
 
@@ -389,6 +426,10 @@ async def test_a_bug_is_an_error_of_the_tool_that_says_nothing_more(
         raise RuntimeError(" ".join(["secret", "words"]))
 
     monkeypatch.setattr(Memory, "recall", fails)
+    monkeypatch.setattr(Memory, "facts", fails)
     assert await refused(client, "recall", question="a") == "the memory has failed; its log says why"
+    with pytest.raises(MCPError, match=r"^the memory has failed; its log says why$"):
+        await client.read_resource("hitherto://facts")
+    assert "Showing facts failed" in caplog.text
     assert "The tool recall failed" in caplog.text
     assert "secret words" not in caplog.text

@@ -17,7 +17,9 @@ from hitherto.engine.memory import Memory
 from hitherto.http.operations import MCP
 from hitherto.http.problems import detail_of
 from hitherto.http.server.callers import Caller
+from hitherto.http.server.signatures import replayed
 from hitherto.mcp.server import McpAccess, mcp_server
+from hitherto.mcp.unreadable import unreadable_answer
 
 MCP_HEADERS = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
 """Headers that clients send with each request."""
@@ -43,10 +45,15 @@ class McpEndpoint:
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
         caller: Caller = scope["caller"]
-        size = caller.limits.size  # the gate has seen to it
+        body = (await receive())["body"]  # the whole of it: the gate has read it
+        if (error := unreadable_answer(body)) is not None:
+            content = error.model_dump_json(by_alias=True, exclude_unset=True)
+            await Response(content, 400, media_type="application/json")(scope, receive, send)
+            return
+        size = caller.limits.size
         sessions = StreamableHTTPSessionManager(self._server, stateless=True, max_request_body_size=size)
         async with sessions.run():
-            await sessions.handle_request(scope, receive, send)
+            await sessions.handle_request(scope, replayed(body, receive), send)
 
 
 def find_access(ctx: ServerRequestContext[Any]) -> McpAccess:

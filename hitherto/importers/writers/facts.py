@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 _MEM0 = "mem0"
 """What a fact's metadata name its id in the file."""
 
+_MAY_BE_DELETED = (
+    "it is as old as one that was deleted here, and may be that one: left out; to have it: hitherto facts add"
+)
+
 _READ = 1_000
 
 
@@ -62,25 +67,28 @@ async def import_facts(memory: Memory, facts: Sequence[ImportedFact], *, scope: 
             unreadable.append(Unreadable(f"{of_user[0].place}{more}: {words}", count=len(of_user)))
             continue
         whose = replace(scope, user=user)
-        known = await _KnownFacts.of(memory.facts(whose, subject=THE_USER))
-        before = len(records)
+        known, new = await _KnownFacts.of(memory.facts(whose, subject=THE_USER)), list[tuple[str, FactRecord]]()
         for one in of_user:
             try:
-                record = _record(one, whose, len(records) + 1)
+                record = _record(one, whose, len(records) + len(new) + 1)
             except InvalidInput as error:
                 unreadable.append(Unreadable(f"{one.place}: {error}"))
                 continue
             if not known.has(record.fact):
-                records.append(record)
+                new.append((one.place, record))
                 continue
             skipped += 1
             if await known.says_something_else(record.fact):
                 notes.append(
                     f"{one.place}: it says something else by now than when it was imported; the fact here stays"
                 )
-        if user != scope.user and (new := len(records) - before):
+        kept, doubtful = known.without_deleted(new)
+        records += kept
+        unreadable += doubtful
+        skipped += len(new) - len(kept) - len(doubtful)
+        if user != scope.user and kept:
             notes.append(
-                f"the file names the user {user!r}, to whom these facts went: {new:,}; to see them: --user {user}"
+                f"the file names the user {user!r}, to whom these facts went: {len(kept):,}; to see them: --user {user}"
             )
     if not records:
         return WrittenFacts(0, skipped, unreadable, notes)
@@ -105,27 +113,43 @@ def _by_user(
 
 @dataclass(eq=False)
 class _KnownFacts:
-    """What a user has of earlier imports: the facts by their ids in the file, and when those were learned that were
-    deleted since, of which nothing else is left."""
+    """What a user has of earlier imports: the facts by their ids in the file, what is said by those that hold, and how
+    many that were learned at a time were deleted since, of which nothing else is left."""
 
     facts: Facts
-    by_id: dict[str, Fact]
-    deleted: set[datetime]
+    by_id: dict[str, Fact] = field(default_factory=dict[str, Fact])
+    said: set[str] = field(default_factory=set[str])
+    deleted: Counter[datetime] = field(default_factory=Counter[datetime])
 
     @classmethod
     async def of(cls, facts: Facts) -> _KnownFacts:
-        known, after = cls(facts, {}, set()), 0
+        known, after = cls(facts), 0
         while page := await facts.list(state=None, shared=False, after=after, limit=_READ):
             for one in page:
                 if one.state is FactState.DELETED:
-                    known.deleted.add(one.extracted_at)
+                    known.deleted[one.extracted_at] += 1
                 elif isinstance(own := one.metadata.get(_MEM0), str):
                     known.by_id[own] = one
+                if one.state is FactState.CURRENT:
+                    known.said.add(fingerprint_of_fact(one.content))
             after = page[-1].id
         return known
 
     def has(self, fact: Fact) -> bool:
-        return fact.metadata.get(_MEM0) in self.by_id or fact.extracted_at in self.deleted
+        return fact.metadata.get(_MEM0) in self.by_id or fingerprint_of_fact(fact.content) in self.said
+
+    def without_deleted(self, new: Sequence[tuple[str, FactRecord]]) -> tuple[list[FactRecord], list[Unreadable]]:
+        """The facts, each with its place, but for those that were deleted here. Where more are of a time than were
+        deleted, nobody knows which these were: they are told."""
+        learned = Counter(at for at, _ in {(one.fact.extracted_at, one.fingerprint) for _, one in new})
+        kept, doubtful = list[FactRecord](), list[Unreadable]()
+        for place, one in new:
+            at = one.fact.extracted_at
+            if not self.deleted[at]:
+                kept.append(one)
+            elif self.deleted[at] < learned[at]:
+                doubtful.append(Unreadable(f"{place}: {_MAY_BE_DELETED}"))
+        return kept, doubtful
 
     async def says_something_else(self, fact: Fact) -> bool:
         """Whether it does not say any more what it said when it was imported."""

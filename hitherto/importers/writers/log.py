@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from hitherto.core.log.message import Message
+from hitherto.errors import Conflict
 from hitherto.importers.imported import ImportedConversation, ImportedMessage, Unreadable, mapping_of, message_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ READ = 500
 """Messages of a log that are read at once."""
 
 CLEARED = "it follows what was cleared here: left out"
+
+_AT_ONCE = "another import, or a program, wrote here meanwhile; run this import again"
 
 _NO_CALL = "[the result of a tool call that is not here]"
 
@@ -162,7 +165,12 @@ def fitting(message: Message, open_calls: set[str]) -> tuple[Message, set[str], 
 def leave_out(conversation: ImportedConversation, first: ImportedMessage, count: int, why: object) -> None:
     """Tell that so many messages, of which this is the first, are left out."""
     more = f" (and {count - 1:,} behind it)" if count > 1 else ""
-    conversation.unreadable.append(Unreadable(f"{first.place}{more}: {why}", first.line, count))
+    conversation.unreadable.append(Unreadable(f"{first.place}{more}: {why_not(why)}", first.line, count))
+
+
+def why_not(why: object) -> str:
+    """The reason, or the error, in words for one who imports. A conflict is one with others who write meanwhile."""
+    return _AT_ONCE if isinstance(why, Conflict) else str(why)
 
 
 def messages(count: int) -> str:

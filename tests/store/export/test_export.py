@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -169,6 +170,15 @@ class TestExport:
         assert await store.facts.history(scope, moved) == facts[0].events
         (kept,) = await store.documents.documents(scope)
         assert (kept.text, kept.created_at) == (documents[0].document.text, documents[0].document.created_at)
+
+    async def test_facts_of_many_users_are_imported_twice_at_once(self, store: Store) -> None:
+        await store.facts.add(SCOPE, "mum", new("Fences."))
+        async with store.export.snapshot() as reader:
+            (record,) = await reader.facts(WHOLE, after=0, limit=9)
+        records = [replace(record, fact=replace(record.fact, user=f"u{number}")) for number in range(50)]
+        orders = (records, records[::-1])
+        done = await asyncio.gather(*(store.export.restore_facts("elsewhere", order) for order in orders))
+        assert sum(new_there for one in done for _, new_there in one) == len(records)
 
     async def test_an_imported_run_is_the_one_that_was_exported(self, store: Store) -> None:
         """Runs of conversations that are not there are left out; one that is there already stays as it is."""
