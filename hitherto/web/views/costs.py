@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter
+from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from hitherto.core.key import Right
@@ -17,19 +18,22 @@ router = APIRouter(dependencies=[needs(Right.ADMIN)])
 
 DAYS = 30
 
+Day = Annotated[date | None, BeforeValidator(lambda given: given or None)]
+"""A day, or a field of a form that was left empty."""
+
 
 @router.get("/{tenant}/costs")
 async def costs(
     visit: Visiting,
     *,
     by: Literal["model", "user", "purpose"] = "model",
-    since: date | None = None,
-    until: date | None = None,
+    since: Day = None,
+    until: Day = None,
 ) -> Response:
     """By day, with the daily limit of the settings drawn, and for all these days by model, user or purpose. Where no
     price is known, tokens are drawn."""
     until = until or datetime.now(UTC).date()
-    since = since or until - timedelta(days=DAYS - 1)
+    since = since or date.fromordinal(max(until.toordinal() - DAYS + 1, 1))
     by_day = {one.group: one for one in await visit.memory.costs("day", tenant=visit.tenant, since=since, until=until)}
     days = [since + timedelta(days=n) for n in range(min((until - since).days + 1, 366))]
     groups = await visit.memory.costs(by, tenant=visit.tenant, since=since, until=until)
