@@ -98,8 +98,8 @@ async def test_two_policies_side_by_side(signed_in: SignIn, site: str, memory: M
         assert await tokens_in(page, "Sent", column) == f"{made.tokens} of 900"
         assert await tokens_in(page, "Cost of sending it", column) == f"${price.prompt(made.tokens, 0):.4f}"
     words = [await one.inner_text() for one in await page.locator(".words").all()]
-    assert "64 messages dropped: dropped by a stage" in words[0]
-    assert "80 messages in it: verbatim" in words[1]
+    assert "64 messages dropped: by a stage of the policy" in words[0]
+    assert "80 messages sent: verbatim" in words[1]
     await expect(page.locator("main")).to_contain_text("take effect when messages are appended")
 
 
@@ -252,7 +252,15 @@ FACTS = {
             (False, ""),
         ),
         ({"fact": 1}, {"facts": FACTS}, (True, "it is among the known facts")),
-        ({"fact": 2}, {"facts": FACTS}, (False, "1 of 2 known facts are shown, and it is not among them")),
+        (
+            {"fact": 2},
+            {"facts": FACTS},
+            (
+                False,
+                "1 of 2 known facts about Ada are shown, and it is not among them; one about something else is shown "
+                "in conversations about it",
+            ),
+        ),
         ({"fact": 2}, {}, (False, "no facts are shown in it")),
     ],
 )

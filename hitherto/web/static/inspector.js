@@ -7,7 +7,10 @@ const zoned = (root) => {
     time.title = time.dateTime;
   }
 };
-document.addEventListener("DOMContentLoaded", () => zoned(document));
+document.addEventListener("DOMContentLoaded", () => {
+  zoned(document);
+  document.getElementById("zone").textContent = `the time zone ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+});
 document.addEventListener("htmx:afterSwap", (event) => zoned(event.target));
 // A slider says where it is, and goes there when it is let go.
 for (const slider of document.querySelectorAll("input[type=range]")) {

@@ -95,7 +95,8 @@ async def message(visit: InConversation, seq: int, part: int = 0) -> Response:
     logged = await visit.chat.get(seq)
     if logged is None:
         raise NotFound("there is no such message")
-    return await visit.page("message.html", logged=logged, part=part, size=50_000)
+    head = await visit.chat.head()
+    return await visit.page("message.html", logged=logged, stop=head.next_seq if head else 0, part=part, size=50_000)
 
 
 async def digest_of(chat: Conversation, id: int) -> Digest | None:

@@ -7,10 +7,13 @@ from starlette.responses import RedirectResponse, Response
 
 from hitherto.core.key import Right
 from hitherto.core.log.conversations import ConversationInfo
+from hitherto.core.recall.filter import UNLIKELY
 from hitherto.engine.memory import Memory
+from hitherto.engine.recall.recall import Hit
 from hitherto.errors import StoreError
 from hitherto.http.server.callers import Caller, needs
 from hitherto.web.templating import path
+from hitherto.web.views.recall import LEAST
 from hitherto.web.visit import HEADERS, Visit, Visiting
 
 router = APIRouter(dependencies=[needs(Right.READ)])
@@ -31,10 +34,12 @@ async def first(request: Request) -> Response:
 async def conversations(
     visit: Visiting, *, user: str = "", agent: str = "", text: str = "", cursor: str = ""
 ) -> Response:
-    """The list. With a text, those in which a search of the user's and agent's finds it, the best first."""
+    """The list. With a text, those in which a search of the user's and agent's finds it, the best first, with what it
+    found; none without the two."""
     user = visit.caller.user(user or None) or ""
-    if text and user and agent:
-        found, beyond = await _with_text(visit, user, agent, text), None
+    hits, beyond = dict[str, Hit](), None
+    if text:
+        found, hits = await _with_text(visit, user, agent, text) if user and agent else ([], hits)
     else:
         listed = await visit.memory.conversations(
             tenant=visit.tenant, user=user or None, agent=agent or None, limit=PAGE, cursor=cursor or None
@@ -43,6 +48,7 @@ async def conversations(
     return await visit.page(
         "conversations.html",
         listed=found,
+        hits=hits,
         next=beyond,
         asked={"user": user, "agent": agent, "text": text},
         cursor=cursor,
@@ -61,9 +67,12 @@ async def _tenants(memory: Memory, caller: Caller) -> list[str]:
         return []
 
 
-async def _with_text(visit: Visit, user: str, agent: str, text: str) -> list[ConversationInfo]:
-    scope = visit.scope(user, agent)
-    hits = (await visit.memory.recall(text, scope=scope, limit=PAGE)).hits
-    names = dict.fromkeys(hit.conversation for hit in hits if hit.conversation is not None and hit.agent == agent)
-    there = [await visit.memory.conversation(name, scope=scope).info() for name in names]
-    return [one for one in there if one is not None]
+async def _with_text(visit: Visit, user: str, agent: str, text: str) -> tuple[list[ConversationInfo], dict[str, Hit]]:
+    """The conversations, and the best hit of each by its name."""
+    scope, best = visit.scope(user, agent), dict[str, Hit]()
+    for hit in (await visit.memory.recall(text, scope=scope, limit=PAGE, min_score=UNLIKELY)).hits:
+        matches = max(hit.scores.lexical, hit.scores.semantic or 0.0) >= LEAST  # and not its neighbors alone
+        if hit.conversation is not None and hit.agent == agent and matches:
+            best.setdefault(hit.conversation, hit)
+    there = [await visit.memory.conversation(name, scope=scope).info() for name in best]
+    return [one for one in there if one is not None], best

@@ -24,7 +24,15 @@ async def digests(visit: InConversation, *, after: int | None = None) -> Respons
     head = await visit.chat.head()
     rests = head.resume_at if head and head.resting else None
     more = len(listed) == PAGE
-    return await visit.page("digests.html", listed=listed, waiting=waiting, rests=rests, after=after, more=more)
+    return await visit.page(
+        "digests.html",
+        listed=listed,
+        failures=head.failures if head else 0,
+        waiting=waiting,
+        rests=rests,
+        after=after,
+        more=more,
+    )
 
 
 @router.post("/{tenant}/conversations/{user}/{agent}/{name}/digests", dependencies=[needs(Right.WRITE)])
