@@ -30,9 +30,20 @@ SECTIONS = {
     "verbatim": "Word for word",
     "recalled": "Recalled",
     "incoming": "Incoming message",
-    "framing": "Framing",
+    "framing": "Roles and separators around messages",
 }
 """Sections of a request, in the order of the bar."""
+
+REASONS = {
+    Reason.RULES: "a system message at the beginning of the conversation",
+    Reason.BEGINNING: "the conversation's first user message",
+    Reason.CALL_OF_INCOMING: "the call that the incoming result answers",
+    Reason.COMPACTED: "in an item that only its provider can read",
+    Reason.TRIMMED: "by a stage of the policy",
+    Reason.RETRACTED: "undone, or on another branch",
+    Reason.CALL_NOT_IN: "the call that it answers is not sent",
+}
+"""Reasons of fates that read better in other words than a manifest's."""
 
 MISSING = {
     "digest": "a digest failed or was put off",
@@ -43,6 +54,11 @@ MISSING = {
     "vectors": "not all is embedded yet, and the rest was searched by its words",
 }
 """What `missing` of a manifest or a search names."""
+
+
+def why(reason: Reason) -> str:
+    """Why messages have their fate."""
+    return REASONS.get(reason, reason.value)
 
 
 @dataclass(frozen=True)
@@ -113,11 +129,11 @@ def what_became(sought: Sought, manifest: Manifest) -> tuple[bool, str]:
     own = sought.seq is not None and sought.digest is None and sought.of == manifest.conversation
     span = span_of(manifest.fates, sought.seq) if own and sought.seq is not None else None
     if span is not None and span.fate is not Fate.DROPPED:
-        return span.fate is not Fate.DIGESTED, f"{span.fate}: {span.reason}"
+        return span.fate is not Fate.DIGESTED, f"{span.fate}: {why(span.reason)}"
     if sought.is_in(manifest.left_out):
         return False, "it was found for the question, but there was no room for it"
     not_recalled = "it was said later" if own else "it was not among what was recalled"
-    return False, not_recalled if span is None else f"{span.fate}: {span.reason}, and it was not recalled"
+    return False, not_recalled if span is None else f"{span.fate}: {why(span.reason)}, and it was not recalled"
 
 
 def _of_fact(fact: int, manifest: Manifest) -> tuple[bool, str]:
@@ -127,4 +143,8 @@ def _of_fact(fact: int, manifest: Manifest) -> tuple[bool, str]:
     shown = [*facts.shown, *facts.newer]
     if any(one.fact == fact for one in shown):
         return True, "it is among the known facts"
-    return False, f"{len(shown):,} of {facts.known:,} known facts are shown, and it is not among them"
+    about = f"known facts about {facts.name} are shown, and it is not among them"
+    return (
+        False,
+        f"{len(shown):,} of {facts.known:,} {about}; one about something else is shown in conversations about it",
+    )

@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from hitherto.core.log.message import Message
+from hitherto.web.manifests import why
 
 HERE = Path(__file__).parent
 ROOT = "/inspect"
@@ -167,7 +168,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters: dict[str, Any] = {one.__name__: one for one in (said, prose, plain, pictures, moment, number, dollars)}
+    filters: dict[str, Any] = {
+        one.__name__: one for one in (said, prose, plain, pictures, moment, number, dollars, why)
+    }
     named: dict[str, Any] = {"path": path, "plural": plural, "root": ROOT}
     cast("dict[str, Any]", made.filters).update(filters)
     cast("dict[str, Any]", made.globals).update(named)

@@ -123,7 +123,8 @@ class ConversationVisit(Visit):
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page, with the names that it says and links to."""
         _, _, user, agent, name = self.base
-        named = {"user": user, "agent": agent, "name": name, "base": self.base}
+        info = values["info"] if "info" in values else await self.chat.info()
+        named = {"user": user, "agent": agent, "name": name, "title": info.title if info else "", "base": self.base}
         return await super().page(template, status=status, **named, **values)
 
 

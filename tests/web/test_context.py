@@ -50,7 +50,7 @@ async def test_what_the_model_saw_and_what_of_it_was_as_before(signed_in: SignIn
     await page.goto(f"{site}/acme/conversations/ada/cook/monday")
     await page.get_by_role("link", name="What the model sees").click()
     await page.wait_for_url(f"**?kept={newest.id}")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("What the model saw: monday")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("What the model saw")
     await expect(page.locator("main")).to_contain_text("for the question “Question 2?”")
     sections = newest.manifest.sections
     assert await tokens_in(page, "Word for word") == str(sections["verbatim"])
@@ -144,8 +144,8 @@ async def test_two_policies_side_by_side(signed_in: SignIn, site: str, memory: M
         assert await tokens_in(page, "Sent", column) == f"{made.tokens} of 900"
         assert await tokens_in(page, "Cost of sending it", column) == f"${price.prompt(made.tokens, 0):.4f}"
     words = [await one.inner_text() for one in await page.locator(".words").all()]
-    assert "64 messages dropped: dropped by a stage" in words[0]
-    assert "80 messages in it: verbatim" in words[1]
+    assert "64 messages dropped: by a stage of the policy" in words[0]
+    assert "80 messages sent: verbatim" in words[1]
     await expect(page.locator("main")).to_contain_text("take effect when messages are appended")
 
 
@@ -298,7 +298,15 @@ FACTS = {
             (False, ""),
         ),
         ({"fact": 1}, {"facts": FACTS}, (True, "it is among the known facts")),
-        ({"fact": 2}, {"facts": FACTS}, (False, "1 of 2 known facts are shown, and it is not among them")),
+        (
+            {"fact": 2},
+            {"facts": FACTS},
+            (
+                False,
+                "1 of 2 known facts about Ada are shown, and it is not among them; one about something else is shown "
+                "in conversations about it",
+            ),
+        ),
         ({"fact": 2}, {}, (False, "no facts are shown in it")),
     ],
 )

@@ -25,7 +25,7 @@ async def test_conversations_by_user_agent_and_text(signed_in: SignIn, site: str
         await memory.conversation(name, scope=scope).append(user(said), assistant("I see."))
     await memory.wait_for_index()
     page = await signed_in("read")
-    titles = page.locator("tbody td:first-child")
+    titles = page.locator("tbody td:first-child > a:first-child")
     await page.get_by_label("Text").fill("salt")
     await page.get_by_role("button", name="Show").click()
     await expect(page.get_by_role("status")).to_contain_text("name the user")
@@ -46,7 +46,7 @@ async def test_conversations_by_user_agent_and_text(signed_in: SignIn, site: str
     await expect(titles).to_have_text(["Salt is bad for me."])
     alone = await signed_in("read", user="bob")
     await alone.goto(f"{site}/acme/conversations?text=salt")
-    await expect(alone.locator("tbody td:first-child")).to_have_text(["Salt on the fish."])
+    await expect(alone.locator("tbody td:first-child > a:first-child")).to_have_text(["Salt on the fish."])
 
 
 async def test_each_message_says_what_became_of_it(signed_in: SignIn, site: str, memory: Memory) -> None:

@@ -79,6 +79,7 @@ async def test_a_user_goes_in_the_background(
     await page.get_by_label("A user").fill("ada")
     await page.get_by_role("button", name="Go on").first.click()
     await expect(page.locator("main li").first).to_contain_text("1 conversation with 2 messages")
+    await expect(page.locator("main li")).to_contain_text(["", "", "go for everybody with whom they are shared", ""])
     await page.get_by_label("type the name").fill("bob")
     await page.get_by_role("button", name="Erase it").click()
     await expect(page.get_by_role("alert")).to_contain_text("Nothing was erased")

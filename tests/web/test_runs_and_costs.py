@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import unescape
 
+import pytest
 from aiohttp import ClientSession
 from playwright.async_api import expect
 
@@ -32,13 +35,13 @@ async def test_a_branch_that_was_left_is_shown_again(signed_in: SignIn, site: st
     await chat.append(assistant("A bird."), at=0)
     page = await signed_in("read", "write")
     await page.goto(f"{site}/{HERE}/branches")
-    await page.get_by_role("button", name="Show this one").click()
+    await page.get_by_role("button", name="Make this the current answer").click()
     await expect(page.locator("#m1 .fate")).to_have_text("in: verbatim")
-    await expect(page.locator("#m2 .fate")).to_have_text("dropped: taken back")
+    await expect(page.locator("#m2 .fate")).to_have_text("dropped: undone, or on another branch")
     page = await signed_in("read")
     await page.goto(f"{site}/{HERE}/branches")
     await expect(page.get_by_text("A bird.")).to_be_visible()
-    await expect(page.get_by_role("button", name="Show this one")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Make this the current")).to_have_count(0)
 
 
 async def test_a_failed_digest_says_why_and_is_tried_again(database: str, signed_in: SignIn, site: str) -> None:
@@ -48,10 +51,11 @@ async def test_a_failed_digest_says_why_and_is_tried_again(database: str, signed
         for at in range(40):
             await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
         await memory.wait_for_digests()
-    page = await signed_in("read", "write")
-    await page.get_by_role("link", name="digests failed").click()
+    page = await signed_in("admin")
+    await page.get_by_role("link", name="Health").click()
+    await page.get_by_role("link", name="failed in Question 0").click()
     await expect(page.locator(".digest strong.error").first).to_have_text("failed")
-    await page.get_by_role("button", name="Make what is due now").click()
+    await page.get_by_role("button", name="Try again now").click()
     await expect(page.locator(".digest").last).to_contain_text("completed")
 
 
@@ -80,15 +84,18 @@ async def test_a_run_by_its_events(signed_in: SignIn, site: str, memory: Memory)
     await memory.conversation("monday", scope=ADA).append(user("Look it up."))
     run = await runs.begin("monday", strategy="balanced")
     await runs.add(run.id, {"kind": "tool_call", "payload": {"city": "<b>Faro"}, "name": "look_up"})
+    await runs.add(run.id, {"kind": "tool_result", "payload": "<b>sunny " * 50, "name": "look_up"})
     await runs.add(run.id, {"kind": "error", "payload": {"why": "no answer"}})
     await runs.end(run.id, failed=True)
     page = await signed_in("read")
     await page.goto(f"{site}/{HERE}/runs")
     await expect(page.get_by_role("cell", name="failed")).to_be_visible()
     await page.locator("tbody a").first.click()
-    await expect(page.locator("tbody tr")).to_have_count(2)
-    await page.locator("summary").first.click()
+    await expect(page.locator("tbody tr")).to_have_count(3)
     await expect(page.locator("pre").first).to_have_text('{"city": "<b>Faro"}')
+    await expect(page.locator("pre").nth(1)).to_be_hidden()
+    await page.locator("summary").click()
+    await expect(page.locator("pre").nth(1)).to_contain_text("<b>sunny <b>sunny")
     await page.goto(f"{site}/acme/conversations/ada/cook/tuesday/runs/{run.id}")
     await expect(page.get_by_role("alert")).to_have_text("there is no such run in this conversation")
 
@@ -118,11 +125,39 @@ async def test_the_tokens_of_model_calls(signed_in: SignIn, site: str, memory: M
     ]
 
 
+@pytest.mark.parametrize(
+    ("answer", "shown", "errors"),
+    [
+        ("error: the card was declined", "error: the card was declined", 1),
+        ('{"error": "declined"}', '{"error": "declined"}', 1),
+        ({"error": "declined"}, '{"error": "declined"}', 1),
+        ({"hotel": 2, "error": None}, '{"hotel": 2, "error": null}', 0),
+        ("booked, without an error", "booked, without an error", 0),
+    ],
+)
+async def test_an_error_of_a_tool_is_counted_and_shown(
+    memory: Memory, site: str, http: ClientSession, answer: object, shown: str, errors: int
+) -> None:
+    """In a run that went on all the same, and as text."""
+    runs = memory.runs(ADA)
+    run = await runs.begin("monday")
+    await runs.add(run.id, {"kind": "tool_call", "payload": {}, "name": "book"})
+    await runs.add(run.id, {"kind": "tool_result", "payload": answer, "name": "book"})
+    await runs.end(run.id)
+    reader = (await sign_in(http, site, (await memory.keys("acme").create("r", rights=["read"])).secret))[2]
+    _, listed = await seen(http, f"{site}/{HERE}/runs", reader)
+    assert re.findall(r'<td class="count( error)?">(\d+)</td>', listed)[1] == (" error" if errors else "", f"{errors}")
+    _, text = await seen(http, f"{site}/{HERE}/runs/{run.id}", reader)
+    assert text.count("<strong>error</strong>") == errors
+    assert shown in unescape(text)
+    assert len(re.findall('aria-label="took [0-9.]+ seconds"', text)) == 1
+
+
 async def test_what_waits_and_the_checks(signed_in: SignIn, site: str, memory: Memory) -> None:
     """The checks are about the whole database: an administrator of one tenant is told who can run them."""
     page = await signed_in("admin")
     await page.get_by_role("link", name="Health").click()
-    await expect(page.get_by_role("row").filter(has_text="Wait for a worker").get_by_role("cell")).to_have_text("0")
+    await expect(page.get_by_role("row").filter(has_text="Wait to be made").get_by_role("cell")).to_have_text("0")
     await page.goto(f"{site}/acme/health?check=true")
     await expect(page.get_by_role("alert")).to_contain_text("hitherto doctor")
 

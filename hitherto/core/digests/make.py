@@ -112,7 +112,7 @@ def digest(
         ) -> tuple[tuple[Item, ...], Extraction | None]:
             changed, extracted = _taken(answer, task, start)
             if needed and not changed:
-                raise InvalidModelAnswer("the model's answer leaves nothing of the messages; they stay undigested")
+                raise InvalidModelAnswer("the model's answer says nothing of the messages: no digest was made of them")
             return changed, extracted
 
         items, extracted = yield from _asked(digest_prompt(task), read, count)

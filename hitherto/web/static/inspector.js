@@ -7,7 +7,10 @@ const zoned = (root) => {
     time.title = time.dateTime;
   }
 };
-document.addEventListener("DOMContentLoaded", () => zoned(document));
+document.addEventListener("DOMContentLoaded", () => {
+  zoned(document);
+  document.getElementById("zone").textContent = `the time zone ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+});
 document.addEventListener("htmx:afterSwap", (event) => zoned(event.target));
 // What a page asks again and again waits while nobody looks.
 document.addEventListener("htmx:beforeRequest", (event) => {

@@ -98,7 +98,8 @@ async def message(visit: InConversation, seq: int, part: int = 0) -> Response:
     logged = await visit.chat.get(seq)
     if logged is None:
         raise NotFound("there is no such message")
-    return await visit.page("message.html", logged=logged, part=part, size=30_000)
+    head = await visit.chat.head()
+    return await visit.page("message.html", logged=logged, stop=head.next_seq if head else 0, part=part, size=30_000)
 
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/news")

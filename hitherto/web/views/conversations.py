@@ -7,10 +7,13 @@ from starlette.responses import RedirectResponse, Response
 
 from hitherto.core.key import Right
 from hitherto.core.log.conversations import ConversationInfo
+from hitherto.core.recall.filter import UNLIKELY
 from hitherto.engine.memory import Memory
+from hitherto.engine.recall.recall import Hit
 from hitherto.errors import StoreError
 from hitherto.http.server.callers import Caller, needs
 from hitherto.web.templating import path
+from hitherto.web.views.recall import LEAST
 from hitherto.web.visit import HEADERS, Visit, Visiting
 
 router = APIRouter(dependencies=[needs(Right.READ)])
@@ -31,10 +34,12 @@ async def first(request: Request) -> Response:
 async def conversations(
     visit: Visiting, *, user: str = "", agent: str = "", text: str = "", cursor: str = ""
 ) -> Response:
-    """The list. With a text, those of the user (and the agent) in which a search finds it, the best first."""
+    """The list. With a text, those of the user (and the agent) in which a search finds it, the best first, with what it
+    found; none without a user."""
     user = visit.caller.user(user or None) or ""
-    if text and user:
-        found, beyond = await _with_text(visit, user, agent, text), None
+    hits, beyond = dict[tuple[str, str], Hit](), None
+    if text:
+        found, hits = await _with_text(visit, user, agent, text) if user else ([], hits)
     else:
         listed = await visit.memory.conversations(
             tenant=visit.tenant, user=user or None, agent=agent or None, limit=PAGE, cursor=cursor or None
@@ -43,6 +48,7 @@ async def conversations(
     return await visit.page(
         "conversations.html",
         listed=found,
+        hits=hits,
         next=beyond,
         asked={"user": user, "agent": agent, "text": text},
         cursor=cursor,
@@ -60,16 +66,19 @@ async def _tenants(memory: Memory, caller: Caller) -> list[str]:
         return []
 
 
-async def _with_text(visit: Visit, user: str, agent: str, text: str) -> list[ConversationInfo]:
+async def _with_text(
+    visit: Visit, user: str, agent: str, text: str
+) -> tuple[list[ConversationInfo], dict[tuple[str, str], Hit]]:
+    """The conversations, and the best hit of each by its agent and name."""
+    best = dict[tuple[str, str], Hit]()
     last = await visit.memory.conversations(tenant=visit.tenant, user=user, agent=agent or None, limit=1)
     if not last.conversations:
-        return []
+        return [], best
     scope = last.conversations[0].scope  # where no agent is named, one of them all
-    hits = (await visit.memory.recall(text, scope=scope, all_agents=not agent, limit=PAGE)).hits
-    names = dict.fromkeys((hit.agent, hit.conversation) for hit in hits)
-    there = [
-        await visit.memory.conversation(name, scope=visit.scope(user, of)).info()
-        for of, name in names
-        if of and name is not None
-    ]
-    return [one for one in there if one is not None]
+    found = await visit.memory.recall(text, scope=scope, all_agents=not agent, limit=PAGE, min_score=UNLIKELY)
+    for hit in found.hits:
+        matches = max(hit.scores.lexical, hit.scores.semantic or 0.0) >= LEAST  # and not its neighbors alone
+        if hit.agent and hit.conversation is not None and matches:
+            best.setdefault((hit.agent, hit.conversation), hit)
+    there = [await visit.memory.conversation(name, scope=visit.scope(user, of)).info() for of, name in best]
+    return [one for one in there if one is not None], best

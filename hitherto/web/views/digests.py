@@ -25,7 +25,14 @@ async def digests(visit: InConversation, *, after: int | None = None) -> Respons
     rests = head.resume_at if head and head.resting else None
     more = len(listed) == PAGE
     return await visit.page(
-        "digests.html", listed=listed, head=head, waiting=waiting, rests=rests, after=after, more=more
+        "digests.html",
+        listed=listed,
+        head=head,
+        failures=head.failures if head else 0,
+        waiting=waiting,
+        rests=rests,
+        after=after,
+        more=more,
     )
 
 

@@ -17,19 +17,25 @@ from hitherto.web.visit import Visiting
 router = APIRouter(dependencies=[needs(Right.ADMIN)])
 
 
+LAST = 50
+"""Conversations, those in which something was said last, among which failed digests are looked for."""
+
 Doctor = Callable[[], Awaitable[Sequence[Any]]]
 """What the checks of `hitherto doctor` have found: each has its name, its state, what was found, and what to do."""
 
 
 @router.get("/{tenant}/health")
 async def health(visit: Visiting, *, check: bool = False) -> Response:
-    """The digests that wait. With `check`, what the checks say: they are about the whole database, so that they are for
-    those who need no key."""
+    """The digests that wait, and those that failed. With `check`, what the checks say: they are about the whole
+    database, so that they are for those who need no key."""
     doctor: Doctor | None = visit.request.scope["doctor"] if visit.caller.key is None else None
     if check and doctor is None:
         raise NotFound("the checks are for who runs the service: run `hitherto doctor` there")
+    last = await visit.memory.conversations(tenant=visit.tenant, limit=LAST)
     return await visit.page(
         "health.html",
+        failed=[one for one in last.conversations if one.failures],
+        last=LAST,
         backlog=await visit.memory.backlog(tenant=visit.tenant),
         checks=await doctor() if check and doctor else None,
         checkable=doctor is not None,

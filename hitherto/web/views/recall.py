@@ -21,16 +21,16 @@ router = APIRouter(dependencies=[needs(Right.READ)])
 SHOWN, MISSED = 10, 5
 """Hits that are shown, and how many more of what just missed."""
 
-_LEAST = 0.005
+LEAST = 0.005
 """What is less than this reads as 0."""
 
 PARTS = {
-    "lexical": "words",
-    "semantic": "meaning",
+    "lexical": "same words",
+    "semantic": "similar meaning",
     "author": "who said it",
-    "day": "the day",
-    "neighbors": "what stands around it",
-    "asking": "asks something itself",
+    "day": "said on the day asked for",
+    "neighbors": "the messages next to it",
+    "asking": "is a question itself",
 }
 """The parts of a hit's score."""
 
@@ -72,7 +72,7 @@ async def recall(
 
 def _found(hits: Sequence[Hit]) -> list[FoundHit]:
     """Those hits that have any score."""
-    hits = [hit for hit in hits if hit.scores.fused >= _LEAST]
+    hits = [hit for hit in hits if hit.scores.fused >= LEAST]
     most = max((_sum(hit) for hit in hits), default=0.0)
     return [
         FoundHit(
@@ -87,7 +87,7 @@ def _found(hits: Sequence[Hit]) -> list[FoundHit]:
 
 def _part(hit: Hit, name: str) -> float:
     value = getattr(hit.scores, name) or 0.0
-    return value if abs(value) >= _LEAST else 0.0
+    return value if abs(value) >= LEAST else 0.0
 
 
 def _sum(hit: Hit) -> float:

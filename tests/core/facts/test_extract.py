@@ -109,7 +109,7 @@ def test_json_parsing_missing_fields() -> None:
     )
     with pytest.raises(InvalidModelAnswer, match="without content"):
         read(content=...)
-    with pytest.raises(InvalidModelAnswer, match="leaves nothing"):
+    with pytest.raises(InvalidModelAnswer, match="says nothing of the messages"):
         made(lambda _: '{"facts": [{"category": "hobby", "content": "Grows roses."}]}')
 
 

@@ -21,8 +21,9 @@ router = APIRouter(dependencies=[needs(Right.READ)])
 
 SHOWN = 15
 """Sources, events of its history, and facts that it replaced, which a page shows of a fact."""
-ALIKE, AT_LEAST = 5, 1.0
-"""The most facts that are shown as similar to one, and how much of it, in words and meaning, each must have."""
+ALIKE, AT_LEAST, AT_LEAST_IN_WORDS = 5, 1.7, 1.0
+"""The most facts that are shown as similar to one, and how much of it each must have, in words and meaning, or in words
+alone: facts that share no more than a name have less."""
 
 
 @router.get("/{tenant}/people/{user}/{agent}/facts/{id}")
@@ -49,7 +50,8 @@ async def similar(visit: OfPerson, id: int) -> Response:
     hits = await visit.memory.recall(
         found.content, scope=visit.person, subject=found.subject, kinds=["fact"], limit=ALIKE + 1, rerank=False
     )
-    ids = [hit.fact for hit in hits.hits if hit.fact != id and hit.scores.fused >= AT_LEAST]
+    least = AT_LEAST if hits.space else AT_LEAST_IN_WORDS
+    ids = [hit.fact for hit in hits.hits if hit.fact != id and hit.scores.fused >= least]
     read = [await visit.facts.get(one) for one in ids if one is not None]
     return await visit.page("people/similar.html", fact=found, alike=[one for one in read if one][:ALIKE])
 
@@ -98,6 +100,8 @@ async def _page(
 ) -> Response:
     found = await _there(visit, id)
     own, there = found.user == visit.person.user, found.state is not FactState.DELETED
+    history = await visit.facts.history(id, after=events, limit=SHOWN) if own else ()
+    first = await visit.facts.history(id, limit=1) if own and events else history
     return await visit.page(
         "people/fact.html",
         status=problem_of(error)["status"] if error else 200,
@@ -105,7 +109,8 @@ async def _page(
         own=own,
         subject=await subject_of(visit, found),
         sources=await visit.facts.sources(id) if own and there else [],
-        history=await visit.facts.history(id, after=events, limit=SHOWN) if own else [],
+        history=history,
+        first=first[0] if first else None,
         replaced=await visit.facts.replaced(id, limit=SHOWN) if own and there else [],
         events=events,
         shown=SHOWN,
