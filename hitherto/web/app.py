@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -25,13 +25,14 @@ from hitherto.web.views.health import Doctor
 from hitherto.web.visit import HEADERS, here_of, keep_session, templates
 
 SIGN_IN = f"{ROOT}/sign-in"
-STATIC = f"{ROOT}/static/"
-
 _FILES = {
     "inspector.css": "text/css",
     "inspector.js": "text/javascript",
     "htmx.min.js": "text/javascript",
 }
+
+_OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
+"""Paths that need no session."""
 
 _LONGEST_FORM = 10_000
 """Bytes of the form that signs in."""
@@ -48,7 +49,7 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doct
         streamed=(),
         lasting=(ROOT + DOWNLOAD,),
         media="application/x-www-form-urlencoded",
-        open=lambda path: path == SIGN_IN or path.startswith(STATIC),
+        open=_OPEN.__contains__,
         refuse=_refusal,
         more={"doctor": doctor},
     )
@@ -122,10 +123,8 @@ def _sign_in(to: str, *, error: str = "", status: int = 200) -> Response:
 
 def _own(address: str) -> str:
     """An address of these pages, else their first: a link must not lead elsewhere by way of them."""
-    told = urlsplit(address)
     inside = address == ROOT or address.startswith((f"{ROOT}/", f"{ROOT}?"))
-    safe = inside and not told.scheme and not told.netloc and "\\" not in address and address.isprintable()
-    return address if safe else ROOT
+    return address if inside and "\\" not in address and address.isprintable() else ROOT
 
 
 def _refusal(scope: Scope, error: HithertoError) -> Response:

@@ -15,6 +15,7 @@ from uuid import UUID
 from starlette.datastructures import Headers
 
 from hitherto.core.key import KeyAccess, hash_of
+from hitherto.core.scope import checked_name
 from hitherto.errors import Forbidden, Unauthorized
 from hitherto.http.server.callers import LOCAL, Authentication, Caller, Limits, check_host, check_site
 from hitherto.limiter import served_caller
@@ -77,7 +78,8 @@ class Sessions(Authentication):
         if self._keys is None or told is None or told[2] < time.time():
             return None
         found = await self._keys.signed(told[0], told[1])
-        if found is None or not hmac.compare_digest(session.partition(".")[2], _signature(told[3], found[1])):
+        signature = session.partition(".")[2].encode()
+        if found is None or not hmac.compare_digest(signature, _signature(told[3], found[1]).encode()):
             return None
         return found
 
@@ -121,7 +123,10 @@ def _read(session: str) -> tuple[str, UUID, int, str] | None:
     """The tenant, the key and the end that a session tells of, and the part that is signed; None where it is none."""
     payload = session.partition(".")[0]
     try:
-        tenant, key, ends = json.loads(base64.urlsafe_b64decode(payload))
-        return str(tenant), UUID(key), int(ends), payload
-    except (ValueError, TypeError, AttributeError):
+        match json.loads(base64.urlsafe_b64decode(payload)):
+            case [str(tenant), str(key), int(ends)]:
+                return checked_name(tenant, "tenant"), UUID(key), ends, payload
+            case _:
+                return None
+    except (ValueError, RecursionError):
         return None

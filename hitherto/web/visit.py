@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope as HttpScope
 
 from hitherto.core.key import Right
-from hitherto.core.scope import Scope
+from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
@@ -66,6 +66,7 @@ class Visit:
         self.sessions: Sessions = request.scope["authentication"]
         if self.caller.key is not None and tenant != self.caller.tenant:
             raise NotFound("this key sees nothing of that name")
+        checked_name(tenant, "tenant")
 
     def may(self, right: str) -> bool:
         """Whether the visitor has this right."""
@@ -79,7 +80,10 @@ class Visit:
     async def form(self) -> Mapping[str, str]:
         """What a form has sent. Raises Forbidden for one of another session or site."""
         body = (await self.request.body()).decode(errors="replace")
-        found = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=1_000))
+        try:
+            found = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=1_000))
+        except ValueError:
+            raise InvalidInput("no form of these pages has so many fields") from None
         check_form(session_in(self.request.headers), found.pop("form_token", ""))
         if self.request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
             raise Forbidden("this form was sent by a page of another site")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 import pytest
 from aiohttp import ClientSession
 from fastapi import FastAPI
 
-from hitherto import Memory, user
+from hitherto import Memory, Scope, user
 from hitherto.core.key import Right
 from hitherto.web import sessions
 from hitherto.web.app import create_inspector
@@ -80,13 +82,25 @@ async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
 PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "id": "1", "run": str(UUID(int=0))}
 """What stands for the parts of an address but the tenant."""
 
+LOCAL = Scope(tenant="local", user="ada", agent="cook")
 
-def routes() -> list[tuple[str, str]]:
-    """The method and the address of each page of a tenant and of each form."""
+FIELDS = {
+    **{"what": "subject", "name": "nobody", "typed": "nothing", "first": "0", "last": "0", "seq": "0", "rev": "1"},
+    **{"fact": "1", "after": "0", "expect": "1", "action": "edit", "content": "A", "category": "other", "subject": ""},
+}
+"""What stands for the fields of forms."""
+
+
+def routes() -> list[tuple[str, str, list[str]]]:
+    """The method, the address and the parameters of each page of a tenant and of each form."""
     app = FastAPI()
     app.include_router(ROUTES)
-    found = [(method.upper(), at) for at, one in app.openapi()["paths"].items() for method in one]
-    return [(method, at.removeprefix(ROOT)) for method, at in found if "{tenant}" in at]
+    return [
+        (method.upper(), at.removeprefix(ROOT), [of["name"] for of in one.get("parameters", ()) if of["in"] == "query"])
+        for at, ways in app.openapi()["paths"].items()
+        for method, one in ways.items()
+        if "{tenant}" in at
+    ]
 
 
 async def test_no_page_and_no_form_is_for_others(memory: Memory, site: str, http: ClientSession) -> None:
@@ -109,7 +123,7 @@ async def test_no_page_and_no_form_is_for_others(memory: Memory, site: str, http
         async with http.request(method, site + address, data=form, headers=headers, allow_redirects=False) as done:
             return done.status
 
-    for method, at in routes():
+    for method, at, _ in routes():
         address = at.format(tenant="acme", **PAGE)
         assert await status("other", method, address) == 404, (method, at)
         if "{user}" in at or method == "POST":
@@ -199,3 +213,69 @@ async def test_the_headers_of_each_answer(memory: Memory, site: str, http: Clien
             assert done.headers["X-Frame-Options"] == "DENY"
             assert done.headers["Referrer-Policy"] == "same-origin"
             assert done.headers["Content-Type"] == "text/html; charset=utf-8"
+
+
+MADE_UP = [
+    f'["acme", "{UUID(int=0)}", Infinity]',
+    f'["acme", "{UUID(int=0)}", NaN]',
+    f'["acme", "{UUID(int=0)}", {"9" * 5_000}]',
+    f'["ac\\u0000me", "{UUID(int=0)}", 9999999999]',
+    f'["ac\\ud800me", "{UUID(int=0)}", 9999999999]',
+    '{"acme": 1, "b": 2, "c": 3}',
+    "[" * 3_000,
+]
+
+
+async def test_nothing_that_strangers_send_is_an_error_of_the_service(
+    memory: Memory, site: str, http: ClientSession
+) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    payload = session.partition(".")[0]
+    made_up = [f"{base64.urlsafe_b64encode(one.encode()).decode()}.x" for one in MADE_UP]
+    for carried in (*made_up, f'"{payload}.\\351"', '"\\351"', "é"):
+        assert (await seen(http, f"{site}/acme/conversations", carried))[0] == 303, carried
+    for method, there in (
+        ("GET", "static/conversations"),
+        ("POST", "static/erase"),
+        ("GET", "static/people/ada/cook"),
+        ("GET", "static/none.css"),
+        ("GET", "%00/conversations"),
+    ):
+        async with http.request(method, f"{site}/{there}", allow_redirects=False) as done:
+            assert done.status == 303, there
+    for to in ("//[", f"{ROOT}//[", "[", "\0", "é"):
+        form = {"key": key.secret, "to": to}
+        async with http.post(f"{site}/sign-in", data=form, allow_redirects=False) as done:
+            assert done.status == 303, to
+
+
+@pytest.mark.parametrize("value", ["\0", "9" * 30, "0001-01-01", "(" * 500])
+async def test_no_address_and_no_form_is_an_error_of_the_service(
+    memory: Memory, http: ClientSession, value: str
+) -> None:
+    """Whatever a part of it, a parameter or a field is."""
+    await memory.conversation("monday", scope=LOCAL).append(user("Tom cannot eat peanuts."))
+    await memory.facts(LOCAL).add("Cannot eat peanuts.")
+    session = sessions.new_session()
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+
+    async def check(method: str, address: str, **sent: object) -> None:
+        asked = http.request(method, address, headers=headers, allow_redirects=False, **sent)  # type: ignore[arg-type]
+        async with asked as done:
+            assert done.status < 500, (method, address, sent)
+            await done.read()
+
+    async with listening(create_inspector(memory, False, LIMITS)) as url:
+        for method, at, parameters in routes():
+            parts = {"tenant": LOCAL.tenant, **PAGE}
+            for part in re.findall(r"\{(\w+)\}", at):
+                await check(method, url + ROOT + at.format(**{**parts, part: quote(value, safe="")}))
+            for name in parameters:
+                await check(method, f"{url}{ROOT}{at.format(**parts)}?{urlencode({**FIELDS, **PAGE, name: value})}")
+            for name in FIELDS if method == "POST" else ():
+                form = {**FIELDS, name: value, "form_token": sessions.form_token(session)}
+                await check(method, url + ROOT + at.format(**parts), data=form)
+            if method == "POST":
+                many = [("form_token", sessions.form_token(session)), *((f"a{at}", "") for at in range(1_001))]
+                await check(method, url + ROOT + at.format(**parts), data=many)

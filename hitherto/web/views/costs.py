@@ -29,7 +29,7 @@ async def costs(
     """By day, with the daily limit of the settings drawn, and for all these days by model, user or purpose. Where no
     price is known, tokens are drawn."""
     until = until or datetime.now(UTC).date()
-    since = since or until - timedelta(days=DAYS - 1)
+    since = since or max(until, date.min + timedelta(days=DAYS)) - timedelta(days=DAYS - 1)
     by_day = {one.group: one for one in await visit.memory.costs("day", tenant=visit.tenant, since=since, until=until)}
     days = [since + timedelta(days=n) for n in range(min((until - since).days + 1, 366))]
     groups = await visit.memory.costs(by, tenant=visit.tenant, since=since, until=until)

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from hitherto.core.key import Right
+from hitherto.core.scope import checked_name
 from hitherto.engine.log.erase_scope import ErasureReport
 from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput
@@ -96,7 +97,9 @@ async def _left(visit: Visit, what: str, name: str) -> ErasureReport:
             found = (await visit.memory.scopes("tenant", tenant=name, limit=1)).scopes
         case "subject" if name:
             store = visit.memory._services.store  # pyright: ignore[reportPrivateUsage] — no verb counts these
-            conversations, messages, documents, facts = await store.kept_about(tenant=visit.tenant, subject=name)
+            conversations, messages, documents, facts = await store.kept_about(
+                tenant=visit.tenant, subject=checked_name(name, "subject")
+            )
             return ErasureReport(conversations=conversations, messages=messages, documents=documents, facts=facts)
         case _:
             raise InvalidInput("say who or what is to be erased: a user, a subject, or this tenant, by name")
