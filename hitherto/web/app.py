@@ -17,12 +17,12 @@ from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, Se
 from hitherto.http.problems import problem_of
 from hitherto.http.server.callers import Limits, check_site
 from hitherto.http.server.gate import RequestGate
-from hitherto.web.sessions import COOKIE, Sessions
+from hitherto.web.sessions import COOKIE, Sessions, session_in
 from hitherto.web.templating import HERE, ROOT
 from hitherto.web.views import ROUTES
 from hitherto.web.views.export import DOWNLOAD
 from hitherto.web.views.health import Doctor
-from hitherto.web.visit import HEADERS, here_of, keep_session, templates
+from hitherto.web.visit import HEADERS, form_of, here_of, keep_session, templates
 
 SIGN_IN = f"{ROOT}/sign-in"
 _FILES = {
@@ -101,8 +101,11 @@ async def sign_in(request: Request) -> Response:
 
 
 @_entrance.post("/sign-out")
-async def sign_out() -> Response:
-    """End the session in this browser. A page of another site cannot: the session would not be with its request."""
+async def sign_out(request: Request) -> Response:
+    """End the session."""
+    await form_of(request)
+    sessions: Sessions = request.scope["authentication"]
+    sessions.sign_out(session_in(request.headers))
     answer = RedirectResponse(SIGN_IN, 303, HEADERS)
     answer.delete_cookie(COOKIE, path=ROOT)
     return answer

@@ -79,21 +79,13 @@ class Visit:
 
     async def form(self) -> Mapping[str, str]:
         """What a form has sent. Raises Forbidden for one of another session or site."""
-        body = (await self.request.body()).decode(errors="replace")
-        try:
-            found = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=1_000))
-        except ValueError:
-            raise InvalidInput("no form of these pages has so many fields") from None
-        check_form(session_in(self.request.headers), found.pop("form_token", ""))
-        if self.request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-            raise Forbidden("this form was sent by a page of another site")
-        return found
+        return await form_of(self.request)
 
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page that a template makes of these values."""
         session = session_in(self.request.headers)
         fresh = None if self.sessions.needed else new_session() if not session else None
-        if "HX-Request" not in self.request.headers:  # else the forms of the page that asks would be of no session
+        if "HX-Request" not in self.request.headers:  # which a page sends by itself, and is no use of the session
             fresh = fresh or await self.sessions.renewed(session)
         text = (
             templates()
@@ -144,6 +136,19 @@ class PersonVisit(Visit):
         """The page, with the names that it says and links to."""
         named = {"user": self.person.user, "agent": self.person.agent, "base": self.base}
         return await super().page(template, status=status, **named, **values)
+
+
+async def form_of(request: Request) -> Mapping[str, str]:
+    """What a form has sent. Raises Forbidden for one of another session or site."""
+    body = (await request.body()).decode(errors="replace")
+    try:
+        found = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=1_000))
+    except ValueError:
+        raise InvalidInput("no form of these pages has so many fields") from None
+    check_form(session_in(request.headers), found.pop("form_token", ""))
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        raise Forbidden("this form was sent by a page of another site")
+    return found
 
 
 def number_in(form: Mapping[str, str], name: str) -> int:

@@ -63,10 +63,10 @@ async def test_a_session_ends_by_itself(
     assert (await seen(http, f"{site}/acme/conversations", renewed))[0] == 200
 
 
-async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
+async def test_what_a_page_asks_for_by_itself_is_no_use_of_its_session(
     memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new one would be none of which the rest of the page has the token. Once it is over, the page is loaded anew."""
+    """Once it is over, the page is loaded anew."""
     key = await memory.keys("acme").create("one", rights=["read"])
     _, _, session = await sign_in(http, site, key.secret)
     now = sessions.time.time()
@@ -77,6 +77,51 @@ async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
     monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS + 1)
     async with http.get(f"{site}/acme/conversations", headers=headers) as done:
         assert (done.status, done.headers.get("HX-Refresh")) == (401, "true")
+
+
+async def test_a_session_ends_half_a_day_after_its_sign_in(
+    memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much it is used. Until then, forms of pages that were loaded before it was made anew are its own."""
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    now, token = sessions.time.time(), sessions.form_token(session)
+    for passed in range(0, sessions.LONGEST, sessions.LASTS // 2):
+        monkeypatch.setattr(sessions.time, "time", lambda passed=passed: now + passed)
+        async with http.get(f"{site}/acme/conversations", headers={"Cookie": f"{sessions.COOKIE}={session}"}) as done:
+            assert (done.status, token in await done.text()) == (200, True)
+            session = done.cookies[sessions.COOKIE].value if sessions.COOKIE in done.cookies else session
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LONGEST + 1)
+    assert (await seen(http, f"{site}/acme/conversations", session))[0] == 303
+
+
+async def test_a_session_that_is_signed_out_is_over(
+    memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With those that were made of it. The key's other sessions go on, and no page but its own signs it out."""
+    key = await memory.keys("acme").create("one", rights=["read"])
+    (_, _, session), (_, _, other) = await sign_in(http, site, key.secret), await sign_in(http, site, key.secret)
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    now = sessions.time.time()
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS / 2)
+    async with http.get(f"{site}/acme/conversations", headers=headers) as done:
+        renewed = done.cookies[sessions.COOKIE].value
+
+    async def sign_out(token: str, **more: str) -> int:
+        form = {"form_token": token}
+        asked = http.post(f"{site}/sign-out", data=form, headers={**headers, **more}, allow_redirects=False)
+        async with asked as done:
+            return done.status
+
+    token = sessions.form_token(session)
+    assert await sign_out("") == await sign_out(sessions.form_token(other)) == 403
+    assert await sign_out(token, **{"Sec-Fetch-Site": "same-site"}) == 403
+    assert (await seen(http, f"{site}/acme/conversations", session))[0] == 200
+    assert await sign_out(token) == 303
+    for one, status in ((session, 303), (renewed, 303), (other, 200)):
+        assert (await seen(http, f"{site}/acme/conversations", one))[0] == status
+    _, _, again = await sign_in(http, site, key.secret)
+    assert (await seen(http, f"{site}/acme/conversations", again))[0] == 200
 
 
 PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "id": "1", "run": str(UUID(int=0))}
@@ -216,12 +261,12 @@ async def test_the_headers_of_each_answer(memory: Memory, site: str, http: Clien
 
 
 MADE_UP = [
-    f'["acme", "{UUID(int=0)}", Infinity]',
-    f'["acme", "{UUID(int=0)}", NaN]',
-    f'["acme", "{UUID(int=0)}", {"9" * 5_000}]',
-    f'["ac\\u0000me", "{UUID(int=0)}", 9999999999]',
-    f'["ac\\ud800me", "{UUID(int=0)}", 9999999999]',
-    '{"acme": 1, "b": 2, "c": 3}',
+    f'["acme", "{UUID(int=0)}", Infinity, 9999999999, "a"]',
+    f'["acme", "{UUID(int=0)}", {"9" * 5_000}, 9999999999, "a"]',
+    '["acme", "none", 9999999999, 9999999999, "a"]',
+    f'["ac\\u0000me", "{UUID(int=0)}", 9999999999, 9999999999, "a"]',
+    f'["ac\\ud800me", "{UUID(int=0)}", 9999999999, 9999999999, "a"]',
+    '{"acme": 1, "b": 2, "c": 3, "d": 4, "e": 5}',
     "[" * 3_000,
 ]
 
