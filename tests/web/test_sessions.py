@@ -179,6 +179,22 @@ async def test_no_page_and_no_form_is_for_others(memory: Memory, site: str, http
             assert await status("operator", method, address, sent["reader"][1]) == 403, at
 
 
+@pytest.mark.parametrize("right", [Right.WRITE, Right.REVIEW])
+async def test_who_may_not_read_reads_nothing(memory: Memory, site: str, http: ClientSession, right: Right) -> None:
+    """Not of what they may erase or change, either: no text and no title, which the first message makes."""
+    await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."), user("Peanuts are nuts."))
+    await memory.facts(ADA).add("Tom cannot eat peanuts.")
+    key = await memory.keys("acme").create("one", rights=[right])
+    _, _, session = await sign_in(http, site, key.secret)
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    for method, at, _ in routes():
+        address = f"{site}{at.format(tenant='acme', **PAGE)}"
+        for asked in ("", f"?{urlencode(FIELDS)}"):
+            form = {**FIELDS, "form_token": sessions.form_token(session)} if method == "POST" else None
+            async with http.request(method, address + asked, data=form, headers=headers) as done:
+                assert "peanuts" not in (await done.text()).lower(), (method, at)
+
+
 @pytest.mark.parametrize(
     "change", [lambda one: one[:-1] + ("0" if one[-1] != "0" else "1"), lambda _: "a.b", lambda _: "."]
 )

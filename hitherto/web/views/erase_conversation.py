@@ -50,12 +50,16 @@ async def _page(
         raise NotFound("there is no such conversation")
     stop = head.next_seq if head else 0
     chosen = range(max(first or 0, 0), min(stop, stop if last is None else last + 1))
-    shown = await visit.chat.messages(start=chosen.start, stop=chosen.stop, limit=SHOWN) if first is not None else []
+    reads = visit.may("read")  # who may only write is told how much there is, and nothing that it says
+    shown = []
+    if first is not None and reads:
+        shown = await visit.chat.messages(start=chosen.start, stop=chosen.stop, limit=SHOWN)
     facts = await visit.memory.facts(visit.chat.scope).list(shared=False, conversation=visit.chat.id, limit=MOST_FACTS)
     return await visit.page(
         "erase_conversation.html",
         status=422 if error else 200,
         info=info,
+        title=info.title if info and reads else None,
         stop=stop,
         chosen=chosen if first is not None else None,
         shown=shown,
