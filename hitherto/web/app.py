@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Scope
 
 from hitherto.engine.memory import Memory
-from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, ServiceError, TooLarge, Unauthorized
+from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, ServiceError, Unauthorized
 from hitherto.http.problems import problem_of
 from hitherto.http.server.callers import Limits, check_site
 from hitherto.http.server.gate import RequestGate
@@ -33,9 +33,6 @@ _FILES = {
 
 _OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
 """Paths that need no session."""
-
-_LONGEST_FORM = 10_000
-"""Bytes of the form that signs in."""
 
 
 def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doctor | None = None) -> ASGIApp:
@@ -82,11 +79,7 @@ async def sign_in_page(request: Request, to: str = ROOT) -> Response:
 async def sign_in(request: Request) -> Response:
     """Begin a session."""
     check_site(request.headers, ())
-    body = b""
-    async for part in request.stream():
-        if len(body := body + part) > _LONGEST_FORM:
-            raise TooLarge("this form is longer than any key")
-    found = dict(parse_qsl(body.decode(errors="replace")))
+    found = dict(parse_qsl((await request.body()).decode(errors="replace")))
     to = _own(found.get("to", ROOT))
     sessions: Sessions = request.scope["authentication"]
     if not sessions.needed:

@@ -13,11 +13,13 @@ from fastapi import FastAPI
 
 from hitherto import Memory, Scope, user
 from hitherto.core.key import Right
+from hitherto.http.server import gate
 from hitherto.web import sessions
 from hitherto.web.app import create_inspector
 from hitherto.web.templating import ROOT
 from hitherto.web.views import ROUTES
 from tests.http.serving import LIMITS, listening
+from tests.http.test_bodies import head, raw
 from tests.web.conftest import ADA
 
 
@@ -246,6 +248,18 @@ async def test_a_link_leads_to_no_other_site(memory: Memory, site: str, http: Cl
         form = {"key": key.secret, "to": to}
         async with http.post(f"{site}/sign-in", data=form, allow_redirects=False) as done:
             assert done.headers["Location"] == ROOT
+
+
+async def test_a_form_that_drips_signs_nobody_in(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one without an end: who has no session holds no connection."""
+    monkeypatch.setattr(gate, "_STRANGERS", 0.3)
+    monkeypatch.setattr(gate, "_LINGER", 0.2)
+    drops = (b"a" for _ in range(1_000))
+    there = f"{ROOT}/sign-in"
+    answer = await raw(site, head(path=there, **{"Content-Length": "1000"}), *drops, pause=0.05)
+    assert b" 408 " in answer.split(b"\r\n")[0]
+    answer = await raw(site, head(path=there, **{"Transfer-Encoding": "chunked"}), b"4000\r\n" + b"a" * 0x4000)
+    assert b" 413 " in answer.split(b"\r\n")[0]
 
 
 async def test_another_sites_page_signs_nobody_in(memory: Memory, site: str, http: ClientSession) -> None:
