@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -30,6 +31,9 @@ _FILES = {
     "inspector.js": "text/javascript",
     "htmx.min.js": "text/javascript",
 }
+
+_DOTS = re.compile(r"(?:\.|%2E)+", re.IGNORECASE)
+"""What browsers read as this part of an address or the one above, or a server may."""
 
 _OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
 """Paths that need no session."""
@@ -120,7 +124,8 @@ def _sign_in(to: str, *, error: str = "", status: int = 200) -> Response:
 def _own(address: str) -> str:
     """An address of these pages, else their first: a link must not lead elsewhere by way of them."""
     inside = address == ROOT or address.startswith((f"{ROOT}/", f"{ROOT}?"))
-    return address if inside and "\\" not in address and address.isprintable() else ROOT
+    above = any(_DOTS.fullmatch(part) for part in re.split("[?#]", address)[0].split("/"))
+    return address if inside and not above and "\\" not in address and address.isprintable() else ROOT
 
 
 def _refusal(scope: Scope, error: HithertoError) -> Response:

@@ -244,6 +244,10 @@ async def test_a_link_leads_to_no_other_site(memory: Memory, site: str, http: Cl
         f"{ROOT}@evil.example",
         "javascript:alert(1)",
         f"{ROOT}/\\evil",
+        f"{ROOT}/../api/v1/settings",
+        f"{ROOT}/..//evil.example",
+        f"{ROOT}/acme/%2e%2E/.%2e/api?a=b",
+        f"{ROOT}/.#a",
     ):
         form = {"key": key.secret, "to": to}
         async with http.post(f"{site}/sign-in", data=form, allow_redirects=False) as done:
