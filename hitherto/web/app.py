@@ -32,8 +32,8 @@ _FILES = {
     "htmx.min.js": "text/javascript",
 }
 
-_DOTS = re.compile(r"(?:\.|%2E)+", re.IGNORECASE)
-"""What browsers read as this part of an address or the one above, or a server may."""
+_DOTS = re.compile(r"(?:\.|%2E){1,2}", re.IGNORECASE)
+"""What browsers read as this part of an address or the one above."""
 
 _OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
 """Paths that need no session."""

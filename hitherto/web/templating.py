@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -23,6 +23,8 @@ LONGEST = 4_000
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
 """Signs that act on a terminal or on the direction of the text around them, or are not seen."""
 
+_DOTS = re.compile(r"~*\.{1,2}")
+"""Names that have a tilde more in an address: dots, and what reads as dots with a tilde before them."""
 
 _FENCE = re.compile(r"^```[^\n`]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\Z")
@@ -102,8 +104,9 @@ def dollars(value: float | None) -> str:
 
 
 def path(*parts: object, **query: object) -> str:
-    """The address of a page: its parts and its query, percent-encoded. A tuple stands for its parts. A part that is
-    dots alone is encoded too; query values that are None, False or "" are left out."""
+    """The address of a page: its parts and its query, percent-encoded. A tuple stands for its parts. Names of
+    one or two dots have a tilde before them: browsers would take them, encoded too, for this part or the one above.
+    Query values that are None, False or "" are left out."""
     flat = [one for part in parts for one in (cast("tuple[object, ...]", part) if isinstance(part, tuple) else (part,))]
     told = "/".join(_part(str(part)) for part in flat)
     asked = urlencode(
@@ -114,8 +117,13 @@ def path(*parts: object, **query: object) -> str:
 
 
 def _part(part: str) -> str:
-    encoded = quote(part, safe="", errors="surrogatepass")
-    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
+    return quote(f"~{part}" if _DOTS.fullmatch(part) else part, safe="", errors="surrogatepass")
+
+
+def name_in(part: str) -> str:
+    """The name that a part of an address stands for, of which "/" and "%" are encoded."""
+    name = unquote(part)
+    return name[1:] if name[:1] == "~" and _DOTS.fullmatch(name[1:]) else name
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

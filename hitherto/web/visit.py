@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path, Request
 from pydantic import AfterValidator
@@ -20,7 +20,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import Forbidden, InvalidInput, NotFound
 from hitherto.http.server.callers import Caller
 from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, session_in
-from hitherto.web.templating import ROOT, environment
+from hitherto.web.templating import ROOT, environment, name_in
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -50,7 +50,7 @@ NAVIGATION = (
 )
 """The pages of a tenant that every page links to: the name in the address, the label, and the right."""
 
-Name = Annotated[str, AfterValidator(unquote), Path()]
+Name = Annotated[str, AfterValidator(name_in), Path()]
 """A name in an address, in which the gate has left "/" and "%" encoded."""
 
 

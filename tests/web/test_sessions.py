@@ -16,7 +16,7 @@ from hitherto.core.key import Right
 from hitherto.http.server import gate
 from hitherto.web import sessions
 from hitherto.web.app import create_inspector
-from hitherto.web.templating import ROOT
+from hitherto.web.templating import ROOT, path
 from hitherto.web.views import ROUTES
 from tests.http.serving import LIMITS, listening
 from tests.http.test_bodies import head, raw
@@ -223,6 +223,27 @@ async def test_nothing_of_another_tenant(memory: Memory, site: str, http: Client
         assert (status, "cannot eat" in text) == (404, False)
         status, text = await seen(http, f"{site}/other/{there}", session)
         assert "cannot eat" not in text
+
+
+@pytest.mark.parametrize("name", [".", "..", "...", "~", "~.", "~~..", "~a", "a/b", "%2E", "a b"])
+async def test_any_name_can_be_looked_at(memory: Memory, site: str, http: ClientSession, name: str) -> None:
+    """Even one that browsers take for the part of an address above."""
+    scope = Scope(tenant=name, user=name, agent=name)
+    await memory.conversation(name, scope=scope).append(user("Tom cannot eat peanuts."))
+    fact = await memory.facts(scope).add("Tom cannot eat peanuts.")
+    key = await memory.keys(name).create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    for there in (
+        path(name, "conversations", name, name, name),
+        path(name, "people", name, name),
+        path(name, "people", name, name, "facts", fact.id),
+    ):
+        status, text = await seen(http, site.removesuffix(ROOT) + there, session)
+        assert (status, "peanuts" in text) == (200, True), there
+    assert (
+        f'href="{path(name, "conversations", name, name, name)}"'
+        in (await seen(http, site.removesuffix(ROOT) + path(name, "conversations"), session))[1]
+    )
 
 
 async def test_a_key_of_one_user_sees_that_user(memory: Memory, site: str, http: ClientSession) -> None:
