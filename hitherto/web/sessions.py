@@ -116,6 +116,11 @@ def form_token(session: str) -> str:
     return hmac.new((told.id if told else session).encode(), b"form", hashlib.sha256).hexdigest()
 
 
+def seal_of(session: str, address: str) -> str:
+    """What shows that this session was led to an address by what it did, and not by a link that anybody made."""
+    return hmac.new(form_token(session).encode(), address.encode(), hashlib.sha256).hexdigest()[:32]
+
+
 def check_form(session: str, token: str) -> None:
     """Raises Forbidden for a form that is not of this session's pages."""
     if not session or not hmac.compare_digest(form_token(session).encode(), token.encode()):

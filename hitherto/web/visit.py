@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from hmac import compare_digest
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -19,7 +20,7 @@ from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.errors import Forbidden, InvalidInput, NotFound
 from hitherto.http.server.callers import Caller
-from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, session_in
+from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, seal_of, session_in
 from hitherto.web.templating import ROOT, environment, name_in
 
 POLICY = (
@@ -106,6 +107,16 @@ class Visit:
     def to(self, address: str) -> Response:
         """Go on at a page, after a change."""
         return RedirectResponse(address, 303, HEADERS)
+
+    def to_told(self, address: str) -> Response:
+        """Go on at a page whose query says what was done."""
+        return self.to(f"{address}&seal={seal_of(session_in(self.request.headers), address)}")
+
+    @property
+    def told(self) -> bool:
+        """Whether `to_told` led here: else what the query says need not have been done."""
+        address, _, seal = here_of(self.request.scope).rpartition("&seal=")
+        return compare_digest(seal.encode(), seal_of(session_in(self.request.headers), address).encode())
 
 
 class ConversationVisit(Visit):

@@ -287,6 +287,42 @@ async def test_a_form_that_drips_signs_nobody_in(site: str, monkeypatch: pytest.
     assert b" 413 " in answer.split(b"\r\n")[0]
 
 
+async def test_a_link_says_of_nothing_that_it_was_done(memory: Memory, site: str, http: ClientSession) -> None:
+    """A form's answer does, to the session that has sent it."""
+    await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."))
+    fact = await memory.facts(ADA).add("Cannot eat peanuts.")
+    kept = await memory.documents(ADA).add("A text.")
+    key = await memory.keys("acme").create("one", rights=["admin"])
+    (_, _, session), (_, _, other) = await sign_in(http, site, key.secret), await sign_in(http, site, key.secret)
+    person, chat = path("acme", "people", "ada", "cook"), path("acme", "conversations", "ada", "cook", "monday")
+    of_fact = {"action": "confirm", "fact": str(fact.id), "after": "0", "expect": "1"}
+    for to, form, leads, says in (
+        (
+            f"{person}/review",
+            of_fact,
+            f"{person}/review?after=0&at={fact.id + 1}&did=confirm&fact={fact.id}",
+            f"Fact {fact.id} is confirmed.",
+        ),
+        (f"{person}/documents/{kept.id}", {}, f"{person}/documents?removed=True", "is removed"),
+        (f"{chat}/erase", {"first": "0", "last": "0", "typed": "monday"}, f"{chat}/erase?erased=1", "1 message erased"),
+    ):
+        host = site.removesuffix(ROOT)
+        headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+        sent = {**form, "form_token": sessions.form_token(session)}
+        async with http.post(host + to, data=sent, headers=headers, allow_redirects=False) as done:
+            address, _, seal = done.headers["Location"].partition("&seal=")
+        assert address == leads
+        for asked, by, told in (
+            (address, session, False),
+            (f"{address}&seal=", session, False),
+            (f"{address}&a=b&seal={seal}", session, False),
+            (f"{address}&seal={seal}", other, False),
+            (f"{address}&seal={seal}", session, True),
+        ):
+            status, text = await seen(http, host + asked, by)
+            assert (status, says in text) == (200, told), asked
+
+
 async def test_another_sites_page_signs_nobody_in(memory: Memory, site: str, http: ClientSession) -> None:
     key = await memory.keys("acme").create("one", rights=["read"])
     assert (await sign_in(http, site, key.secret, Origin="https://evil.example"))[0] == 403

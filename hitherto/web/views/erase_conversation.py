@@ -39,7 +39,7 @@ async def begin(visit: InConversation) -> Response:
         erased = await visit.chat.delete(facts="facts" in form)
     else:
         erased = await visit.chat.erase(range(some[0], some[1] + 1))
-    return visit.to(path(visit.base, "erase", erased=erased))
+    return visit.to_told(path(visit.base, "erase", erased=erased))
 
 
 async def _page(
@@ -65,6 +65,6 @@ async def _page(
         shown=shown,
         facts=len(facts),
         most=MOST_FACTS,
-        erased=erased,
+        erased=erased if visit.told else None,
         error=error,
     )
