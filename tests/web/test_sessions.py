@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+from pathlib import Path
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -14,7 +16,7 @@ from fastapi import FastAPI
 from hitherto import Memory, Scope, user
 from hitherto.core.key import Right
 from hitherto.http.server import gate
-from hitherto.web import sessions
+from hitherto.web import sessions, templating
 from hitherto.web.app import create_inspector
 from hitherto.web.templating import ROOT, path
 from hitherto.web.views import ROUTES
@@ -415,3 +417,16 @@ async def test_no_address_and_no_form_is_an_error_of_the_service(
             if method == "POST":
                 many = [("form_token", sessions.form_token(session)), *((f"a{at}", "") for at in range(1_001))]
                 await check(method, url + ROOT + at.format(**parts), data=many)
+
+
+def test_pages_stay_as_they_were_when_the_service_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version that is installed meanwhile has other values for its templates."""
+    (tmp_path / "templates").mkdir()
+    page = tmp_path / "templates" / "page.html"
+    monkeypatch.setattr(templating, "HERE", tmp_path)
+    page.write_text("old")
+    templates = templating.environment()
+    assert templates.get_template("page.html").render() == "old"
+    page.write_text("new")
+    os.utime(page, (0, 0))
+    assert templates.get_template("page.html").render() == "old"

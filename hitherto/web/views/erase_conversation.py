@@ -9,6 +9,7 @@ from hitherto.core.key import Right
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
+from hitherto.web.views.erase import is_typed
 from hitherto.web.visit import ConversationVisit, InConversation, number_in
 
 router = APIRouter(dependencies=[needs(Right.WRITE)])
@@ -31,7 +32,7 @@ async def begin(visit: InConversation) -> Response:
     """Erase what the form says, if it has the conversation's name."""
     form = await visit.form()
     some = None if form.get("what") == "conversation" else (number_in(form, "first"), number_in(form, "last"))
-    if form.get("typed", "").strip() != visit.chat.id.strip():
+    if not is_typed(form, visit.chat.id):
         return await _page(
             visit, *(some or (None, None)), error="That is not the conversation's name. Nothing was erased."
         )
