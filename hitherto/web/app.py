@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,28 +14,29 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Scope
 
 from hitherto.engine.memory import Memory
-from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, ServiceError, TooLarge, Unauthorized
+from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, ServiceError, Unauthorized
 from hitherto.http.problems import problem_of
 from hitherto.http.server.callers import Limits, check_site
 from hitherto.http.server.gate import RequestGate
-from hitherto.web.sessions import COOKIE, Sessions
+from hitherto.web.sessions import COOKIE, Sessions, session_in
 from hitherto.web.templating import HERE, ROOT
 from hitherto.web.views import ROUTES
 from hitherto.web.views.export import DOWNLOAD
 from hitherto.web.views.health import Doctor
-from hitherto.web.visit import HEADERS, here_of, keep_session, templates
+from hitherto.web.visit import HEADERS, form_of, here_of, keep_session, templates
 
 SIGN_IN = f"{ROOT}/sign-in"
-STATIC = f"{ROOT}/static/"
-
 _FILES = {
     "inspector.css": "text/css",
     "inspector.js": "text/javascript",
     "htmx.min.js": "text/javascript",
 }
 
-_LONGEST_FORM = 10_000
-"""Bytes of the form that signs in."""
+_DOTS = re.compile(r"(?:\.|%2E){1,2}", re.IGNORECASE)
+"""What browsers read as this part of an address or the one above."""
+
+_OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
+"""Paths that need no session."""
 
 
 def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doctor | None = None) -> ASGIApp:
@@ -48,7 +50,7 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doct
         streamed=(),
         lasting=(ROOT + DOWNLOAD,),
         media="application/x-www-form-urlencoded",
-        open=lambda path: path == SIGN_IN or path.startswith(STATIC),
+        open=_OPEN.__contains__,
         refuse=_refusal,
         more={"doctor": doctor, "price": services.price},
     )
@@ -87,11 +89,7 @@ async def sign_in_page(request: Request, to: str = ROOT) -> Response:
 async def sign_in(request: Request) -> Response:
     """Begin a session."""
     check_site(request.headers, ())
-    body = b""
-    async for part in request.stream():
-        if len(body := body + part) > _LONGEST_FORM:
-            raise TooLarge("this form is longer than any key")
-    found = dict(parse_qsl(body.decode(errors="replace")))
+    found = dict(parse_qsl((await request.body()).decode(errors="replace")))
     to = _own(found.get("to", ROOT))
     sessions: Sessions = request.scope["authentication"]
     if not sessions.needed:
@@ -106,8 +104,11 @@ async def sign_in(request: Request) -> Response:
 
 
 @_entrance.post("/sign-out")
-async def sign_out() -> Response:
-    """End the session in this browser. A page of another site cannot: the session would not be with its request."""
+async def sign_out(request: Request) -> Response:
+    """End the session."""
+    await form_of(request)
+    sessions: Sessions = request.scope["authentication"]
+    sessions.sign_out(session_in(request.headers))
     answer = RedirectResponse(SIGN_IN, 303, HEADERS)
     answer.delete_cookie(COOKIE, path=ROOT)
     return answer
@@ -128,10 +129,9 @@ def _sign_in(to: str, *, error: str = "", status: int = 200) -> Response:
 
 def _own(address: str) -> str:
     """An address of these pages, else their first: a link must not lead elsewhere by way of them."""
-    told = urlsplit(address)
     inside = address == ROOT or address.startswith((f"{ROOT}/", f"{ROOT}?"))
-    safe = inside and not told.scheme and not told.netloc and "\\" not in address and address.isprintable()
-    return address if safe else ROOT
+    above = any(_DOTS.fullmatch(part) for part in re.split("[?#]", address)[0].split("/"))
+    return address if inside and not above and "\\" not in address and address.isprintable() else ROOT
 
 
 def _refusal(scope: Scope, error: HithertoError) -> Response:

@@ -8,6 +8,7 @@ import hmac
 import json
 import secrets
 import time
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -15,6 +16,7 @@ from uuid import UUID
 from starlette.datastructures import Headers
 
 from hitherto.core.key import KeyAccess, hash_of
+from hitherto.core.scope import checked_name
 from hitherto.errors import Forbidden, Unauthorized
 from hitherto.http.server.callers import LOCAL, Authentication, Caller, Limits, check_host, check_site
 from hitherto.limiter import served_caller
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 COOKIE = "hitherto_session"
 LASTS = 3_600
 """Seconds of a session after it was last used."""
+LONGEST = 12 * 3_600
+"""Seconds of a session after its sign-in, however much it is used."""
 
 _RENEWED = 600
 """Seconds after which a session that is used is made anew, which is how it lasts."""
@@ -32,12 +36,14 @@ _RENEWED = 600
 
 class Sessions(Authentication):
     """Sessions of keys, which any process that has the database takes. A session is its key's id and when it ends,
-    signed with what is kept of the key: it is over when the key is revoked. Without `keys` there is nobody to sign in,
-    and a session only binds forms to a browser."""
+    signed with what is kept of the key: it is over when the key is revoked. A session that was signed out is over in
+    the process that did it. Without `keys` there is nobody to sign in, and a session only binds forms to a browser."""
 
     def __init__(self, keys: KeyStore | None, limits: Limits) -> None:
         super().__init__(keys, limits)
         self.needed = keys is not None
+        self._signed_out = dict[str, int]()
+        """Sign-ins that were taken back, and when their sessions would be over by themselves."""
 
     async def caller(self, headers: Headers) -> Caller:
         """Whose session the headers carry. Raises Unauthorized without one that still lasts, Forbidden where none is
@@ -61,23 +67,31 @@ class Sessions(Authentication):
         key = await self._keys.find(hashed)
         if key is None:
             raise Unauthorized("this key is not known here, or was revoked")
-        return _signed(key, hashed)
+        return _signed(key, hashed, secrets.token_urlsafe(12), int(time.time()) + LONGEST)
+
+    def sign_out(self, session: str) -> None:
+        """End a session, and those that were made of it."""
+        now = time.time()
+        self._signed_out = {one: latest for one, latest in self._signed_out.items() if latest > now}
+        if (told := _read(session)) is not None:
+            self._signed_out[told.id] = told.latest
 
     async def renewed(self, session: str) -> str | None:
         """The session made anew, where it has been used for a while; None where it is new, or no session."""
         told = _read(session)
-        if told is None or told[2] - time.time() > LASTS - _RENEWED:
+        if told is None or told.ends - time.time() > LASTS - _RENEWED:
             return None
         found = await self._key_of(session)
-        return None if found is None else _signed(*found)
+        return None if found is None else _signed(*found, told.id, told.latest)
 
     async def _key_of(self, session: str) -> tuple[KeyAccess, bytes] | None:
         """The key of a session that lasts, and what is kept of its secret."""
         told = _read(session)
-        if self._keys is None or told is None or told[2] < time.time():
+        if self._keys is None or told is None or told.ends < time.time() or told.id in self._signed_out:
             return None
-        found = await self._keys.signed(told[0], told[1])
-        if found is None or not hmac.compare_digest(session.partition(".")[2], _signature(told[3], found[1])):
+        found = await self._keys.signed(told.tenant, told.key)
+        payload, _, signature = session.partition(".")
+        if found is None or not hmac.compare_digest(signature.encode(), _signature(payload, found[1]).encode()):
             return None
         return found
 
@@ -97,8 +111,14 @@ def new_session() -> str:
 
 
 def form_token(session: str) -> str:
-    """What forms of a session carry, and no other page can know."""
-    return hmac.new(session.encode(), b"form", hashlib.sha256).hexdigest()
+    """What forms of a session carry, and no other page can know. It stays when the session is made anew."""
+    told = _read(session)
+    return hmac.new((told.id if told else session).encode(), b"form", hashlib.sha256).hexdigest()
+
+
+def seal_of(session: str, address: str) -> str:
+    """What shows that this session was led to an address by what it did, and not by a link that anybody made."""
+    return hmac.new(form_token(session).encode(), address.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def check_form(session: str, token: str) -> None:
@@ -107,9 +127,20 @@ def check_form(session: str, token: str) -> None:
         raise Forbidden("this form is not of this session any more; go back, load the page again, and send it then")
 
 
-def _signed(key: KeyAccess, hashed: bytes) -> str:
-    told = json.dumps([key.tenant, str(key.id), int(time.time()) + LASTS]).encode()
-    payload = base64.urlsafe_b64encode(told).decode()
+@dataclass(frozen=True)
+class _Told:
+    """What a session tells: whose key it is of, when it ends, when at the latest, and the sign-in that began it."""
+
+    tenant: str
+    key: UUID
+    ends: int
+    latest: int
+    id: str
+
+
+def _signed(key: KeyAccess, hashed: bytes, id: str, latest: int) -> str:
+    told = [key.tenant, str(key.id), min(int(time.time()) + LASTS, latest), latest, id]
+    payload = base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
     return f"{payload}.{_signature(payload, hashed)}"
 
 
@@ -117,11 +148,13 @@ def _signature(payload: str, hashed: bytes) -> str:
     return hmac.new(hashed, f"session {payload}".encode(), hashlib.sha256).hexdigest()
 
 
-def _read(session: str) -> tuple[str, UUID, int, str] | None:
-    """The tenant, the key and the end that a session tells of, and the part that is signed; None where it is none."""
-    payload = session.partition(".")[0]
+def _read(session: str) -> _Told | None:
+    """What a session tells, of which nothing is checked; None where it is none."""
     try:
-        tenant, key, ends = json.loads(base64.urlsafe_b64decode(payload))
-        return str(tenant), UUID(key), int(ends), payload
-    except (ValueError, TypeError, AttributeError):
+        match json.loads(base64.urlsafe_b64decode(session.partition(".")[0])):
+            case [str(tenant), str(key), int(ends), int(latest), str(id)]:
+                return _Told(checked_name(tenant, "tenant"), UUID(key), ends, latest, checked_name(id, "id"))
+            case _:
+                return None
+    except (ValueError, RecursionError):
         return None

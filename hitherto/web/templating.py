@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,6 +18,9 @@ from hitherto.web.manifests import why
 
 HERE = Path(__file__).parent
 ROOT = "/inspect"
+
+_DOTS = re.compile(r"~*\.{1,2}")
+"""Names that have a tilde more in an address: dots, and what reads as dots with a tilde before them."""
 
 LONGEST = 4_000
 """Characters of a message that a page of many shows."""
@@ -137,8 +140,9 @@ def dollars(value: float | None) -> str:
 
 
 def path(*parts: object, **query: object) -> str:
-    """The address of a page: its parts and its query, percent-encoded. A tuple stands for its parts. A part that is
-    dots alone is encoded too; query values that are None, False or "" are left out."""
+    """The address of a page: its parts and its query, percent-encoded. A tuple stands for its parts. Names of
+    one or two dots have a tilde before them: browsers would take them, encoded too, for this part or the one above.
+    Query values that are None, False or "" are left out."""
     flat = [one for part in parts for one in (cast("tuple[object, ...]", part) if isinstance(part, tuple) else (part,))]
     told = "/".join(_part(str(part)) for part in flat)
     asked = urlencode(
@@ -149,8 +153,13 @@ def path(*parts: object, **query: object) -> str:
 
 
 def _part(part: str) -> str:
-    encoded = quote(part, safe="", errors="surrogatepass")
-    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
+    return quote(f"~{part}" if _DOTS.fullmatch(part) else part, safe="", errors="surrogatepass")
+
+
+def name_in(part: str) -> str:
+    """The name that a part of an address stands for, of which "/" and "%" are encoded."""
+    name = unquote(part)
+    return name[1:] if name[:1] == "~" and _DOTS.fullmatch(name[1:]) else name
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -163,10 +172,10 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
+        auto_reload=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        auto_reload=False,
     )
     filters: dict[str, Any] = {
         one.__name__: one for one in (said, prose, plain, pictures, moment, number, dollars, why)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from hmac import compare_digest
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path, Request
 from pydantic import AfterValidator
@@ -13,14 +14,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope as HttpScope
 
 from hitherto.core.key import Right
-from hitherto.core.scope import Scope
+from hitherto.core.scope import Scope, checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.facts.facts import Facts
 from hitherto.engine.memory import Memory
 from hitherto.errors import Forbidden, InvalidInput, NotFound
 from hitherto.http.server.callers import Caller
-from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, session_in
-from hitherto.web.templating import ROOT, environment
+from hitherto.web.sessions import COOKIE, LASTS, Sessions, check_form, form_token, new_session, seal_of, session_in
+from hitherto.web.templating import ROOT, environment, name_in
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -50,7 +51,7 @@ NAVIGATION = (
 )
 """The pages of a tenant that every page links to: the name in the address, the label, and the right."""
 
-Name = Annotated[str, AfterValidator(unquote), Path()]
+Name = Annotated[str, AfterValidator(name_in), Path()]
 """A name in an address, in which the gate has left "/" and "%" encoded."""
 
 
@@ -66,6 +67,7 @@ class Visit:
         self.sessions: Sessions = request.scope["authentication"]
         if self.caller.key is not None and tenant != self.caller.tenant:
             raise NotFound("this key sees nothing of that name")
+        checked_name(tenant, "tenant")
 
     def may(self, right: str) -> bool:
         """Whether the visitor has this right."""
@@ -78,18 +80,13 @@ class Visit:
 
     async def form(self) -> Mapping[str, str]:
         """What a form has sent. Raises Forbidden for one of another session or site."""
-        body = (await self.request.body()).decode(errors="replace")
-        found = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=1_000))
-        check_form(session_in(self.request.headers), found.pop("form_token", ""))
-        if self.request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-            raise Forbidden("this form was sent by a page of another site")
-        return found
+        return await form_of(self.request)
 
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page that a template makes of these values."""
         session = session_in(self.request.headers)
         fresh = None if self.sessions.needed else new_session() if not session else None
-        if "HX-Request" not in self.request.headers:  # else the forms of the page that asks would be of no session
+        if "HX-Request" not in self.request.headers:  # which a page sends by itself, and is no use of the session
             fresh = fresh or await self.sessions.renewed(session)
         text = (
             templates()
@@ -111,6 +108,16 @@ class Visit:
         """Go on at a page, after a change."""
         return RedirectResponse(address, 303, HEADERS)
 
+    def to_told(self, address: str) -> Response:
+        """Go on at a page whose query says what was done."""
+        return self.to(f"{address}&seal={seal_of(session_in(self.request.headers), address)}")
+
+    @property
+    def told(self) -> bool:
+        """Whether `to_told` led here: else what the query says need not have been done."""
+        address, _, seal = here_of(self.request.scope).rpartition("&seal=")
+        return compare_digest(seal.encode(), seal_of(session_in(self.request.headers), address).encode())
+
 
 class ConversationVisit(Visit):
     """A visit to a page of a conversation, which need not be there. Its templates extend `in_conversation.html`."""
@@ -121,10 +128,11 @@ class ConversationVisit(Visit):
         self.base: tuple[str, ...] = (tenant, "conversations", user, agent, name)
 
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The page, with the names that it says and links to."""
+        """The page, with the names that it says and links to, and the title for those who may read."""
         _, _, user, agent, name = self.base
         info = values["info"] if "info" in values else await self.chat.info()
-        named = {"user": user, "agent": agent, "name": name, "title": info.title if info else "", "base": self.base}
+        title = info.title if info and self.may("read") else ""
+        named = {"user": user, "agent": agent, "name": name, "title": title, "base": self.base}
         return await super().page(template, status=status, **named, **values)
 
 
@@ -141,6 +149,19 @@ class PersonVisit(Visit):
         """The page, with the names that it says and links to."""
         named = {"user": self.person.user, "agent": self.person.agent, "base": self.base}
         return await super().page(template, status=status, **named, **values)
+
+
+async def form_of(request: Request) -> Mapping[str, str]:
+    """What a form has sent. Raises Forbidden for one of another session or site."""
+    body = (await request.body()).decode(errors="replace")
+    try:
+        found = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=1_000))
+    except ValueError:
+        raise InvalidInput("no form of these pages has so many fields") from None
+    check_form(session_in(request.headers), found.pop("form_token", ""))
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        raise Forbidden("this form was sent by a page of another site")
+    return found
 
 
 def number_in(form: Mapping[str, str], name: str) -> int:

@@ -265,6 +265,17 @@ class TestTooSlowOrCut:
             assert b"TimedOut" in answer
         assert len(await memory.conversation("c", scope=replace(SCOPE, tenant="local")).messages()) == 1
 
+    async def test_a_body_that_drips_where_no_key_is_needed(
+        self, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(gate, "_STRANGERS", 0.3)
+        monkeypatch.setattr(gate, "_LINGER", 0.2)
+        drops = (b"a" for _ in range(1_000))
+        there = head(path="/healthz", **{"Content-Length": "1000"})
+        async with serving(memory) as url:
+            answer = await raw(url, there, *drops, pause=0.05)
+        assert b" 408 " in answer.split(b"\r\n")[0]
+
     @pytest.mark.parametrize("length", [0, 1, 20])
     async def test_a_body_that_is_cut(self, service: httpx.AsyncClient, length: int) -> None:
         body = appending("cut")

@@ -19,7 +19,7 @@ import uvloop
 import hitherto
 from hitherto import Memory, user
 from hitherto.http.operations import AGENT, PREFIX, USER
-from hitherto.http.server import serve
+from hitherto.http.server import gate, serve
 from hitherto.http.server.app import create_app
 from tests.conftest import SCOPE
 from tests.http.serving import LIMITS, serving
@@ -58,6 +58,7 @@ async def test_one_that_sends_no_whole_head_is_cut_off(
     memory: Memory, sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "_LOOK", 0.1)
+    monkeypatch.setattr(gate, "_STRANGERS", 0.1)
     async with serving(memory, keys=False) as url:
         silent = await connected(url)
         silent[1].write(sent[:4])

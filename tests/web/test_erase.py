@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,9 @@ from playwright.async_api import expect
 
 from hitherto import Memory, Scope, assistant, user
 from hitherto.web.sessions import COOKIE, form_token
+from hitherto.web.templating import ROOT, path, plain
+from hitherto.web.views.erase import is_typed
+from tests.faults.waiting import until
 from tests.web.conftest import ADA, SignIn
 from tests.web.test_sessions import sign_in
 
@@ -144,21 +149,20 @@ async def test_only_who_may_erases_and_exports(signed_in: SignIn, site: str, mem
     await page.locator("tbody a").first.click()
     await expect(page.get_by_role("link", name="Erase")).to_have_count(0)
     there = "acme/conversations/ada/cook/monday/erase"
-    user_form, form = {"what": "user", "name": "ada", "typed": "ada"}, {"what": "conversation", "typed": "monday"}
-    tenant_form = {"what": "tenant", "name": "other", "typed": "other"}
+    of_user, form = "acme/erase?what=user&name=ada", {"what": "conversation", "typed": "monday"}
     async with ClientSession(cookie_jar=DummyCookieJar()) as http:
         for tenant, rights, of, method, address, data, status in (
             ("acme", ["read", "review"], None, "POST", there, form, 403),
             ("acme", ["read", "review"], None, "GET", there, {}, 403),
             ("acme", ["read", "write"], "bob", "POST", there, form, 403),
             ("other", ["admin"], None, "POST", there, form, 404),
-            ("acme", ["read", "write", "review"], None, "POST", "acme/erase", user_form, 403),
-            ("acme", ["read", "write", "review"], None, "GET", "acme/erase?what=user&name=ada", {}, 403),
+            ("acme", ["read", "write", "review"], None, "POST", of_user, {"typed": "ada"}, 403),
+            ("acme", ["read", "write", "review"], None, "GET", of_user, {}, 403),
             ("acme", ["read", "write", "review"], None, "GET", "export?tenant=acme", {}, 403),
             ("acme", ["read", "write", "review"], None, "GET", "acme/export", {}, 403),
-            ("other", ["admin"], None, "POST", "acme/erase", user_form, 404),
+            ("other", ["admin"], None, "POST", of_user, {"typed": "ada"}, 404),
             ("other", ["admin"], None, "GET", "export?tenant=acme", {}, 404),
-            ("acme", ["admin"], None, "POST", "acme/erase", tenant_form, 422),
+            ("acme", ["admin"], None, "POST", "acme/erase?what=tenant&name=other", {"typed": "other"}, 422),
         ):
             key = await memory.keys(tenant).create("one", rights=rights, user=of)  # type: ignore[arg-type]
             _, _, session = await sign_in(http, site, key.secret)
@@ -185,3 +189,47 @@ async def test_an_export_is_a_file(signed_in: SignIn, site: str, memory: Memory)
     assert "I am ada." in text
     assert "I am bob." not in text
     assert json.loads(text.splitlines()[-1])["end"]["records"] == len(text.splitlines()) - 1
+
+
+async def test_a_user_with_a_newline_goes(memory: Memory, site: str, http: ClientSession) -> None:
+    """By the form of the page, which a browser would send with another newline in its fields."""
+    await memory.conversation("monday", scope=Scope(tenant="acme", user="two\nlines", agent="cook")).append(user("Hi"))
+    key = await memory.keys("acme").create("one", rights=["admin"])
+    _, _, session = await sign_in(http, site, key.secret)
+    sent, host = {"Cookie": f"{COOKIE}={session}"}, site.removesuffix(ROOT)
+    async with http.get(host + path("acme", "erase", what="user", name="two\nlines"), headers=sent) as done:
+        action, fields = re.findall(
+            '<form method="post" action="([^"]+erase[^"]+)"(.+)</form>', await done.text(), re.S
+        )[0]
+    assert re.findall('name="([^"]+)"', fields) == ["form_token", "typed"]
+    form = {"form_token": form_token(session), "typed": "two lines"}
+    async with http.post(host + unescape(action), data=form, headers=sent) as done:
+        assert done.status == 200
+
+    async def gone() -> bool:
+        return not (await memory.conversations(tenant="acme")).conversations
+
+    await until(gone, "the user is erased")
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [
+        ("monday", " monday "),
+        ("two  spa\u00a0ces", "two spa ces"),
+        ("two\nlines", "two lines"),
+        ("pay\u00adroll", "payroll"),
+        ("pay\u200broll", plain("pay\u200broll")),
+        ("plan\U000e0041", "plan"),
+        ("cafe\u0301", "café"),
+    ],
+)
+def test_a_name_is_typed_as_it_is_read(name: str, typed: str) -> None:
+    assert is_typed({"typed": typed}, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"), [("monday", "Monday"), ("monday", ""), ("\u200b", " "), ("a-b", "ab"), ("a", "b")]
+)
+def test_another_name_is_not_the_one(name: str, typed: str) -> None:
+    assert not is_typed({"typed": typed}, name)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import re
+from pathlib import Path
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 import pytest
 from aiohttp import ClientSession
 from fastapi import FastAPI
 
-from hitherto import Memory, user
+from hitherto import Memory, Scope, user
 from hitherto.core.key import Right
-from hitherto.web import sessions
+from hitherto.http.server import gate
+from hitherto.web import sessions, templating
 from hitherto.web.app import create_inspector
-from hitherto.web.templating import ROOT
+from hitherto.web.templating import ROOT, path
 from hitherto.web.views import ROUTES
 from tests.http.serving import LIMITS, listening
+from tests.http.test_bodies import head, raw
 from tests.web.conftest import ADA
 
 
@@ -61,10 +67,10 @@ async def test_a_session_ends_by_itself(
     assert (await seen(http, f"{site}/acme/conversations", renewed))[0] == 200
 
 
-async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
+async def test_what_a_page_asks_for_by_itself_is_no_use_of_its_session(
     memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new one would be none of which the rest of the page has the token. Once it is over, the page is loaded anew."""
+    """Once it is over, the page is loaded anew."""
     key = await memory.keys("acme").create("one", rights=["read"])
     _, _, session = await sign_in(http, site, key.secret)
     now = sessions.time.time()
@@ -77,16 +83,73 @@ async def test_a_part_of_a_page_leaves_the_session_of_its_forms(
         assert (done.status, done.headers.get("HX-Refresh")) == (401, "true")
 
 
+async def test_a_session_ends_half_a_day_after_its_sign_in(
+    memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much it is used. Until then, forms of pages that were loaded before it was made anew are its own."""
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    now, token = sessions.time.time(), sessions.form_token(session)
+    for passed in range(0, sessions.LONGEST, sessions.LASTS // 2):
+        monkeypatch.setattr(sessions.time, "time", lambda passed=passed: now + passed)
+        async with http.get(f"{site}/acme/conversations", headers={"Cookie": f"{sessions.COOKIE}={session}"}) as done:
+            assert (done.status, token in await done.text()) == (200, True)
+            session = done.cookies[sessions.COOKIE].value if sessions.COOKIE in done.cookies else session
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LONGEST + 1)
+    assert (await seen(http, f"{site}/acme/conversations", session))[0] == 303
+
+
+async def test_a_session_that_is_signed_out_is_over(
+    memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With those that were made of it. The key's other sessions go on, and no page but its own signs it out."""
+    key = await memory.keys("acme").create("one", rights=["read"])
+    (_, _, session), (_, _, other) = await sign_in(http, site, key.secret), await sign_in(http, site, key.secret)
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    now = sessions.time.time()
+    monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS / 2)
+    async with http.get(f"{site}/acme/conversations", headers=headers) as done:
+        renewed = done.cookies[sessions.COOKIE].value
+
+    async def sign_out(token: str, **more: str) -> int:
+        form = {"form_token": token}
+        asked = http.post(f"{site}/sign-out", data=form, headers={**headers, **more}, allow_redirects=False)
+        async with asked as done:
+            return done.status
+
+    token = sessions.form_token(session)
+    assert await sign_out("") == await sign_out(sessions.form_token(other)) == 403
+    assert await sign_out(token, **{"Sec-Fetch-Site": "same-site"}) == 403
+    assert (await seen(http, f"{site}/acme/conversations", session))[0] == 200
+    assert await sign_out(token) == 303
+    for one, status in ((session, 303), (renewed, 303), (other, 200)):
+        assert (await seen(http, f"{site}/acme/conversations", one))[0] == status
+    _, _, again = await sign_in(http, site, key.secret)
+    assert (await seen(http, f"{site}/acme/conversations", again))[0] == 200
+
+
 PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "id": "1", "run": str(UUID(int=0))}
 """What stands for the parts of an address but the tenant."""
 
+LOCAL = Scope(tenant="local", user="ada", agent="cook")
 
-def routes() -> list[tuple[str, str]]:
-    """The method and the address of each page of a tenant and of each form."""
+FIELDS = {
+    **{"what": "subject", "name": "nobody", "typed": "nothing", "first": "0", "last": "0", "seq": "0", "rev": "1"},
+    **{"fact": "1", "after": "0", "expect": "1", "action": "edit", "content": "A", "category": "other", "subject": ""},
+}
+"""What stands for the fields of forms."""
+
+
+def routes() -> list[tuple[str, str, list[str]]]:
+    """The method, the address and the parameters of each page of a tenant and of each form."""
     app = FastAPI()
     app.include_router(ROUTES)
-    found = [(method.upper(), at) for at, one in app.openapi()["paths"].items() for method in one]
-    return [(method, at.removeprefix(ROOT)) for method, at in found if "{tenant}" in at]
+    return [
+        (method.upper(), at.removeprefix(ROOT), [of["name"] for of in one.get("parameters", ()) if of["in"] == "query"])
+        for at, ways in app.openapi()["paths"].items()
+        for method, one in ways.items()
+        if "{tenant}" in at
+    ]
 
 
 async def test_no_page_and_no_form_is_for_others(memory: Memory, site: str, http: ClientSession) -> None:
@@ -109,7 +172,7 @@ async def test_no_page_and_no_form_is_for_others(memory: Memory, site: str, http
         async with http.request(method, site + address, data=form, headers=headers, allow_redirects=False) as done:
             return done.status
 
-    for method, at in routes():
+    for method, at, _ in routes():
         address = at.format(tenant="acme", **PAGE)
         assert await status("other", method, address) == 404, (method, at)
         if "{user}" in at or method == "POST":
@@ -118,6 +181,22 @@ async def test_no_page_and_no_form_is_for_others(memory: Memory, site: str, http
             assert await status("reader", method, address) == 403, at
             assert await status("operator", method, address, "") == 403, at
             assert await status("operator", method, address, sent["reader"][1]) == 403, at
+
+
+@pytest.mark.parametrize("right", [Right.WRITE, Right.REVIEW])
+async def test_who_may_not_read_reads_nothing(memory: Memory, site: str, http: ClientSession, right: Right) -> None:
+    """Not of what they may erase or change, either: no text and no title, which the first message makes."""
+    await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."), user("Peanuts are nuts."))
+    await memory.facts(ADA).add("Tom cannot eat peanuts.")
+    key = await memory.keys("acme").create("one", rights=[right])
+    _, _, session = await sign_in(http, site, key.secret)
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    for method, at, _ in routes():
+        address = f"{site}{at.format(tenant='acme', **PAGE)}"
+        for asked in ("", f"?{urlencode(FIELDS)}"):
+            form = {**FIELDS, "form_token": sessions.form_token(session)} if method == "POST" else None
+            async with http.request(method, address + asked, data=form, headers=headers) as done:
+                assert "peanuts" not in (await done.text()).lower(), (method, at)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +227,27 @@ async def test_nothing_of_another_tenant(memory: Memory, site: str, http: Client
         assert "cannot eat" not in text
 
 
+@pytest.mark.parametrize("name", [".", "..", "...", "~", "~.", "~~..", "~a", "a/b", "%2E", "a b"])
+async def test_any_name_can_be_looked_at(memory: Memory, site: str, http: ClientSession, name: str) -> None:
+    """Even one that browsers take for the part of an address above."""
+    scope = Scope(tenant=name, user=name, agent=name)
+    await memory.conversation(name, scope=scope).append(user("Tom cannot eat peanuts."))
+    fact = await memory.facts(scope).add("Tom cannot eat peanuts.")
+    key = await memory.keys(name).create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    for there in (
+        path(name, "conversations", name, name, name),
+        path(name, "people", name, name),
+        path(name, "people", name, name, "facts", fact.id),
+    ):
+        status, text = await seen(http, site.removesuffix(ROOT) + there, session)
+        assert (status, "peanuts" in text) == (200, True), there
+    assert (
+        f'href="{path(name, "conversations", name, name, name)}"'
+        in (await seen(http, site.removesuffix(ROOT) + path(name, "conversations"), session))[1]
+    )
+
+
 async def test_a_key_of_one_user_sees_that_user(memory: Memory, site: str, http: ClientSession) -> None:
     await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."))
     key = await memory.keys("acme").create("one", rights=["read"], user="bob")
@@ -167,10 +267,62 @@ async def test_a_link_leads_to_no_other_site(memory: Memory, site: str, http: Cl
         f"{ROOT}@evil.example",
         "javascript:alert(1)",
         f"{ROOT}/\\evil",
+        f"{ROOT}/../api/v1/settings",
+        f"{ROOT}/..//evil.example",
+        f"{ROOT}/acme/%2e%2E/.%2e/api?a=b",
+        f"{ROOT}/.#a",
     ):
         form = {"key": key.secret, "to": to}
         async with http.post(f"{site}/sign-in", data=form, allow_redirects=False) as done:
             assert done.headers["Location"] == ROOT
+
+
+async def test_a_form_that_drips_signs_nobody_in(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one without an end: who has no session holds no connection."""
+    monkeypatch.setattr(gate, "_STRANGERS", 0.3)
+    monkeypatch.setattr(gate, "_LINGER", 0.2)
+    drops = (b"a" for _ in range(1_000))
+    there = f"{ROOT}/sign-in"
+    answer = await raw(site, head(path=there, **{"Content-Length": "1000"}), *drops, pause=0.05)
+    assert b" 408 " in answer.split(b"\r\n")[0]
+    answer = await raw(site, head(path=there, **{"Transfer-Encoding": "chunked"}), b"4000\r\n" + b"a" * 0x4000)
+    assert b" 413 " in answer.split(b"\r\n")[0]
+
+
+async def test_a_link_says_of_nothing_that_it_was_done(memory: Memory, site: str, http: ClientSession) -> None:
+    """A form's answer does, to the session that has sent it."""
+    await memory.conversation("monday", scope=ADA).append(user("Tom cannot eat peanuts."))
+    fact = await memory.facts(ADA).add("Cannot eat peanuts.")
+    kept = await memory.documents(ADA).add("A text.")
+    key = await memory.keys("acme").create("one", rights=["admin"])
+    (_, _, session), (_, _, other) = await sign_in(http, site, key.secret), await sign_in(http, site, key.secret)
+    person, chat = path("acme", "people", "ada", "cook"), path("acme", "conversations", "ada", "cook", "monday")
+    of_fact = {"action": "confirm", "fact": str(fact.id), "after": "0", "expect": "1"}
+    for to, form, leads, says in (
+        (
+            f"{person}/review",
+            of_fact,
+            f"{person}/review?after=0&at={fact.id + 1}&did=confirm&fact={fact.id}",
+            f"Fact {fact.id} is confirmed.",
+        ),
+        (f"{person}/documents/{kept.id}", {}, f"{person}/documents?removed=True", "is removed"),
+        (f"{chat}/erase", {"first": "0", "last": "0", "typed": "monday"}, f"{chat}/erase?erased=1", "1 message erased"),
+    ):
+        host = site.removesuffix(ROOT)
+        headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+        sent = {**form, "form_token": sessions.form_token(session)}
+        async with http.post(host + to, data=sent, headers=headers, allow_redirects=False) as done:
+            address, _, seal = done.headers["Location"].partition("&seal=")
+        assert address == leads
+        for asked, by, told in (
+            (address, session, False),
+            (f"{address}&seal=", session, False),
+            (f"{address}&a=b&seal={seal}", session, False),
+            (f"{address}&seal={seal}", other, False),
+            (f"{address}&seal={seal}", session, True),
+        ):
+            status, text = await seen(http, host + asked, by)
+            assert (status, says in text) == (200, told), asked
 
 
 async def test_another_sites_page_signs_nobody_in(memory: Memory, site: str, http: ClientSession) -> None:
@@ -199,3 +351,82 @@ async def test_the_headers_of_each_answer(memory: Memory, site: str, http: Clien
             assert done.headers["X-Frame-Options"] == "DENY"
             assert done.headers["Referrer-Policy"] == "same-origin"
             assert done.headers["Content-Type"] == "text/html; charset=utf-8"
+
+
+MADE_UP = [
+    f'["acme", "{UUID(int=0)}", Infinity, 9999999999, "a"]',
+    f'["acme", "{UUID(int=0)}", {"9" * 5_000}, 9999999999, "a"]',
+    '["acme", "none", 9999999999, 9999999999, "a"]',
+    f'["ac\\u0000me", "{UUID(int=0)}", 9999999999, 9999999999, "a"]',
+    f'["ac\\ud800me", "{UUID(int=0)}", 9999999999, 9999999999, "a"]',
+    '{"acme": 1, "b": 2, "c": 3, "d": 4, "e": 5}',
+    "[" * 3_000,
+]
+
+
+async def test_nothing_that_strangers_send_is_an_error_of_the_service(
+    memory: Memory, site: str, http: ClientSession
+) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    payload = session.partition(".")[0]
+    made_up = [f"{base64.urlsafe_b64encode(one.encode()).decode()}.x" for one in MADE_UP]
+    for carried in (*made_up, f'"{payload}.\\351"', '"\\351"', "é"):
+        assert (await seen(http, f"{site}/acme/conversations", carried))[0] == 303, carried
+    for method, there in (
+        ("GET", "static/conversations"),
+        ("POST", "static/erase"),
+        ("GET", "static/people/ada/cook"),
+        ("GET", "static/none.css"),
+        ("GET", "%00/conversations"),
+    ):
+        async with http.request(method, f"{site}/{there}", allow_redirects=False) as done:
+            assert done.status == 303, there
+    for to in ("//[", f"{ROOT}//[", "[", "\0", "é"):
+        form = {"key": key.secret, "to": to}
+        async with http.post(f"{site}/sign-in", data=form, allow_redirects=False) as done:
+            assert done.status == 303, to
+
+
+@pytest.mark.parametrize("value", ["\0", "9" * 30, "0001-01-01", "(" * 500])
+async def test_no_address_and_no_form_is_an_error_of_the_service(
+    memory: Memory, http: ClientSession, value: str
+) -> None:
+    """Whatever a part of it, a parameter or a field is."""
+    await memory.conversation("monday", scope=LOCAL).append(user("Tom cannot eat peanuts."))
+    await memory.facts(LOCAL).add("Cannot eat peanuts.")
+    session = sessions.new_session()
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+
+    async def check(method: str, address: str, **sent: object) -> None:
+        asked = http.request(method, address, headers=headers, allow_redirects=False, **sent)  # type: ignore[arg-type]
+        async with asked as done:
+            assert done.status < 500, (method, address, sent)
+            await done.read()
+
+    async with listening(create_inspector(memory, False, LIMITS)) as url:
+        for method, at, parameters in routes():
+            parts = {"tenant": LOCAL.tenant, **PAGE}
+            for part in re.findall(r"\{(\w+)\}", at):
+                await check(method, url + ROOT + at.format(**{**parts, part: quote(value, safe="")}))
+            for name in parameters:
+                await check(method, f"{url}{ROOT}{at.format(**parts)}?{urlencode({**FIELDS, **PAGE, name: value})}")
+            for name in FIELDS if method == "POST" else ():
+                form = {**FIELDS, name: value, "form_token": sessions.form_token(session)}
+                await check(method, url + ROOT + at.format(**parts), data=form)
+            if method == "POST":
+                many = [("form_token", sessions.form_token(session)), *((f"a{at}", "") for at in range(1_001))]
+                await check(method, url + ROOT + at.format(**parts), data=many)
+
+
+def test_pages_stay_as_they_were_when_the_service_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version that is installed meanwhile has other values for its templates."""
+    (tmp_path / "templates").mkdir()
+    page = tmp_path / "templates" / "page.html"
+    monkeypatch.setattr(templating, "HERE", tmp_path)
+    page.write_text("old")
+    templates = templating.environment()
+    assert templates.get_template("page.html").render() == "old"
+    page.write_text("new")
+    os.utime(page, (0, 0))
+    assert templates.get_template("page.html").render() == "old"

@@ -67,6 +67,9 @@ _DOTS = re.compile(rb"(?:\.|%2E)+", re.IGNORECASE)
 _LINGER = 5.0
 """Seconds for which the rest of a body may come that was refused."""
 
+_STRANGERS, _STRANGERS_SIZE = 10.0, 10_000
+"""Seconds and bytes of a body on a path that needs no key."""
+
 _LARGE = 65_536
 """Bytes of a body from which on few are kept, and fewer worked on, at once: it takes memory, and a processor."""
 
@@ -150,7 +153,12 @@ class RequestGate:
     async def _handle(self, scope: Scope, receive: ReceivedParts, answered: _SentAnswer) -> None:
         scope["path"] = path = _path(scope)
         if self._open(path):
-            await self._app(scope, receive, answered)
+            try:
+                async with asyncio.timeout(_STRANGERS):
+                    body = await whole_body(receive, _checked_headers(scope), _STRANGERS_SIZE)
+            except TimeoutError:
+                raise TimedOut(f"the request's body took longer than {_STRANGERS:g} seconds") from None
+            await self._app(scope, replayed(body, receive), answered)
             return
         if scope["query_string"].count(b"&") >= _PARAMETERS:
             raise InvalidInput(f"there are more than {_PARAMETERS} query parameters")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -15,7 +18,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.http.server.callers import needs
 from hitherto.logs import logger
-from hitherto.web.templating import path
+from hitherto.web.templating import path, plain
 from hitherto.web.visit import Visit, Visiting
 
 router = APIRouter(dependencies=[needs(Right.ADMIN)])
@@ -23,6 +26,9 @@ log = logger("hitherto.http")
 
 KEPT = 100
 """Erasures that have ended and are remembered."""
+
+_CODE = re.compile(re.escape(unicodedata.normalize("NFKC", plain("\u200b"))).replace("200B", "[0-9A-F]{4,6}"))
+"""A sign that a page shows as its code."""
 
 
 @dataclass
@@ -60,12 +66,11 @@ async def erase(visit: Visiting, *, what: str = "", name: str = "") -> Response:
 
 
 @router.post("/{tenant}/erase")
-async def begin(visit: Visiting) -> Response:
-    """Begin, and go on to how far it is."""
+async def begin(visit: Visiting, *, what: str = "", name: str = "") -> Response:
+    """Begin, and go on to how far it is. The name is in the address: in a field, browsers would change its newlines."""
     form = await visit.form()
-    what, name = form.get("what", ""), form.get("name", "")
     before = await _left(visit, what, name)
-    if form.get("typed", "").strip() != name.strip():
+    if not is_typed(form, name):
         return await _page(visit, what, name, error="That is not the name. Nothing was erased.")
     work = _works(visit.memory)
     if (there := work.get((visit.tenant, what, name))) is None or there.ended:
@@ -80,6 +85,18 @@ async def progress(visit: Visiting, *, what: str, name: str) -> Response:
     """How far an erasure is."""
     left, work = await _left(visit, what, name), _works(visit.memory).get((visit.tenant, what, name))
     return await visit.page("erase_progress.html", what=what, name=name, left=left, work=work)
+
+
+def is_typed(form: Mapping[str, str], name: str) -> bool:
+    """Whether a form has a name as one reads it: blanks and signs that are not seen do not count, nor do the codes by
+    which pages show these."""
+    typed = form.get("typed", "")
+    return bool(typed.strip()) and _seen(typed) == _seen(name)
+
+
+def _seen(name: str) -> str:
+    shown = _CODE.sub("", unicodedata.normalize("NFKC", name))
+    return "".join(sign for sign in shown if unicodedata.category(sign)[0] not in "CZ")
 
 
 async def _page(visit: Visit, what: str, name: str, *, error: str = "") -> Response:

@@ -9,6 +9,7 @@ from hitherto.core.key import Right
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
+from hitherto.web.views.erase import is_typed
 from hitherto.web.visit import ConversationVisit, InConversation, number_in
 
 router = APIRouter(dependencies=[needs(Right.WRITE)])
@@ -31,14 +32,14 @@ async def begin(visit: InConversation) -> Response:
     """Erase what the form says, if it has the conversation's name."""
     form = await visit.form()
     some = None if form.get("what") == "conversation" else (number_in(form, "first"), number_in(form, "last"))
-    if form.get("typed", "").strip() != visit.chat.id.strip():
+    if not is_typed(form, visit.chat.id):
         wrong = "That is not the conversation's name. Nothing was erased."
         return await _page(visit, *(some or (None, None)), error=wrong, facts_too="facts" in form)
     if some is None:
         erased = await visit.chat.delete(facts="facts" in form)
     else:
         erased = await visit.chat.erase(range(some[0], some[1] + 1))
-    return visit.to(path(visit.base, "erase", erased=erased))
+    return visit.to_told(path(visit.base, "erase", erased=erased))
 
 
 async def _page(
@@ -55,7 +56,10 @@ async def _page(
         raise NotFound("there is no such conversation")
     stop = head.next_seq if head else 0
     chosen = range(max(first or 0, 0), min(stop, stop if last is None else last + 1))
-    shown = await visit.chat.messages(start=chosen.start, stop=chosen.stop, limit=SHOWN) if first is not None else []
+    reads = visit.may("read")  # who may only write is told how much there is, and nothing that it says
+    shown = []
+    if first is not None and reads:
+        shown = await visit.chat.messages(start=chosen.start, stop=chosen.stop, limit=SHOWN)
     facts = await visit.memory.facts(visit.chat.scope).list(shared=False, conversation=visit.chat.id, limit=MOST_FACTS)
     return await visit.page(
         "erase_conversation.html",
@@ -66,7 +70,7 @@ async def _page(
         shown=shown,
         facts=len(facts),
         most=MOST_FACTS,
-        erased=erased,
+        erased=erased if visit.told else None,
         error=error,
         facts_too=facts_too,
     )

@@ -32,7 +32,7 @@ async def documents(
         next=found[-1].id if more else None,
         doc_type=doc_type,
         before=before,
-        removed=removed,
+        removed=removed and visit.told,
     )
 
 
@@ -51,4 +51,4 @@ async def remove(visit: OfPerson, id: int) -> Response:
     await visit.form()
     if not await visit.memory.documents(visit.person).remove(id):
         raise NotFound("there is no such document of this person any more")
-    return visit.to(path(visit.base, "documents", removed=True))
+    return visit.to_told(path(visit.base, "documents", removed=True))

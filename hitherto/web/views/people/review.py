@@ -25,7 +25,7 @@ SHOWN = 25
 @router.get("/{tenant}/people/{user}/{agent}/review")
 async def review(visit: OfPerson, *, after: int = 0, at: int = 0, did: str = "", fact: int = 0) -> Response:
     """Those after the fact `after`, with the first one from `at` on in full, and what was done to the last (`fact`)."""
-    return await _page(visit, after, at, did=did if did in ("confirm", "edit") else "", done=fact)
+    return await _page(visit, after, at, did=did if did in ("confirm", "edit") and visit.told else "", done=fact)
 
 
 @router.post("/{tenant}/people/{user}/{agent}/review", dependencies=[needs(Right.REVIEW)])
@@ -44,7 +44,7 @@ async def decide(visit: OfPerson) -> Response:
         return await _page(visit, after, fact, error=why(error), typed=form)
     if deleted is not None:  # its text stands nowhere but in the form that would bring it back
         return await _page(visit, after, fact + 1, did="delete", done=fact, deleted=deleted)
-    return visit.to(path(visit.base, "review", after=after, at=fact + 1, did=action, fact=fact))
+    return visit.to_told(path(visit.base, "review", after=after, at=fact + 1, did=action, fact=fact))
 
 
 async def _page(
