@@ -419,7 +419,7 @@ async def test_no_address_and_no_form_is_an_error_of_the_service(
                 await check(method, url + ROOT + at.format(**parts), data=many)
 
 
-def test_pages_stay_as_they_were_when_the_service_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_stays_as_it_was_first_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version that is installed meanwhile has other values for its templates."""
     (tmp_path / "templates").mkdir()
     page = tmp_path / "templates" / "page.html"
