@@ -55,6 +55,10 @@ def bar_of(fates: Sequence[Span], stop: int, page: tuple[int, int]) -> Bar:
     return Bar(parts, counts, page[0] * scale, max((page[1] - page[0] + 1) * scale, 2))
 
 
+_FEWEST = 12
+"""Columns for which there is room at least: one alone is no wall."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """Columns beside each other: `x`, `width`, `y` and `height` of each, of `WIDTH` units across and 100 down, the same
@@ -71,7 +75,7 @@ def columns_of(values: Sequence[float], limit: float | None = None, parts: Seque
     far above them all."""
     highest = max(values, default=0.0)
     most = max(highest, limit if limit is not None and limit < 4 * highest else 0.0) or 1.0
-    step = WIDTH / max(len(values), 1)
+    step = WIDTH / max(len(values), _FEWEST)
 
     def column(at: int, value: float) -> tuple[float, float, float, float]:
         return at * step + step * 0.1, step * 0.8, 100 - 100 * value / most, 100 * value / most

@@ -132,7 +132,7 @@ def what_became(sought: Sought, manifest: Manifest) -> tuple[bool, str]:
         return span.fate is not Fate.DIGESTED, f"{span.fate}: {why(span.reason)}"
     if sought.is_in(manifest.left_out):
         return False, "it was found for the question, but there was no room for it"
-    not_recalled = "it was said later" if own else "it was not among what was recalled"
+    not_recalled = "it was said with this request, or later" if own else "it was not among what was recalled"
     return False, not_recalled if span is None else f"{span.fate}: {why(span.reason)}, and it was not recalled"
 
 

@@ -197,7 +197,7 @@ async def test_why_it_did_not_know_the_dog(signed_in: SignIn, site: str, memory:
     await page.get_by_role("link", name="Did the model see it?").first.click()
     answers = page.locator("section.note li")
     await expect(answers.nth(0)).to_have_text(
-        "No, the last context that was kept: dropped: over the budget, and it was not recalled."
+        "No, in the last request: dropped: over the budget, and it was not recalled."
     )
     await page.get_by_label("Recall").select_option("own")
     await page.get_by_role("button", name="Try it").click()
@@ -268,7 +268,7 @@ FACTS = {
         ({"seq": 2}, {}, (True, "in: verbatim")),
         ({"seq": 0}, {}, (False, "digested: summarized")),
         ({"seq": 1}, {}, (False, "dropped: over the budget, and it was not recalled")),
-        ({"seq": 3}, {}, (False, "it was said later")),
+        ({"seq": 3}, {}, (False, "it was said with this request, or later")),
         (
             {"seq": 1},
             {"recalled": [ENTRY | {"conversation": "monday", "start": 0, "end": 1}]},

@@ -249,13 +249,13 @@ def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[ShownCo
     if not asked.there:
         return []
     if asked.kept is not None and not asked.tries:
-        return [("this context", *what_became(asked, listed[0].manifest))]
+        return [("in this request", *what_became(asked, listed[0].manifest))]
     now = [
-        (f"the context that this question gets now ({one.name})", *what_became(asked, one.manifest))
+        (f"in what this question gets now ({one.name})", *what_became(asked, one.manifest))
         for one in shown
         if one.manifest is not None
     ]
     if asked.kept is not None:
-        return [(one.name, *what_became(asked, one.manifest)) for one in shown if one.manifest is not None]
-    last = [("the last context that was kept", *what_became(asked, listed[0].manifest))] if listed else []
+        return [(f"in {one.name}", *what_became(asked, one.manifest)) for one in shown if one.manifest is not None]
+    last = [("in the last request", *what_became(asked, listed[0].manifest))] if listed else []
     return [*last, *now]
