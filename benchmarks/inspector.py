@@ -30,12 +30,13 @@ Verbs = Callable[[], Awaitable[object]]
 async def run(ground: Ground) -> Findings:
     """The time of each page in the server, and that ÷ the time of the verbs whose answers it shows."""
     messages, others = ground.size(100_000, quick=200), ground.size(10_000, quick=20)
+    known = ground.size(1_000, quick=20)
     repetitions, warm_up = ground.size(100, quick=3), ground.size(10, quick=1)
     async with (
         ground.database() as url,
         hitherto.open(url, model="extractive", encoding=CANONICAL, keep_contexts=5) as memory,
     ):
-        chat = await _filled(memory, messages, others)
+        chat = await _filled(memory, messages, others, known)
         await ground.settle(url)
         limits = Limits(requests=None, size=2**24, seconds=60)
         transport = httpx.ASGITransport(create_inspector(memory, False, limits))
@@ -60,13 +61,13 @@ async def run(ground: Ground) -> Findings:
     return Findings(
         figures,
         [
-            f"A conversation of {messages:,} messages, {others:,} conversations and {others:,} facts in its scope; "
+            f"A conversation of {messages:,} messages, {others:,} conversations and {known:,} facts in its scope; "
             f"{repetitions} of each page. The whole request in the server's process, without a socket."
         ],
     )
 
 
-async def _filled(memory: Memory, messages: int, others: int) -> Conversation:
+async def _filled(memory: Memory, messages: int, others: int, known: int) -> Conversation:
     random = Random(7)
     turns = [turn(random, _TEXT) for _ in range(_BATCH // 2)]
     chat = memory.conversation("long", scope=_SCOPE)
@@ -81,7 +82,7 @@ async def _filled(memory: Memory, messages: int, others: int) -> Conversation:
         numbers = range(start, min(start + 20, others))
         await asyncio.gather(
             *(memory.conversation(f"c{at}", scope=_SCOPE).append(*turns[at % len(turns)]) for at in numbers),
-            *(facts.add(f"{turns[at % len(turns)][0].text} {at}", category="fact") for at in numbers),
+            *(facts.add(f"{turns[at % len(turns)][0].text} {at}", category="fact") for at in numbers if at < known),
         )
     await memory.wait_for_index()
     return chat
@@ -100,7 +101,7 @@ async def _pages(memory: Memory, chat: Conversation) -> list[tuple[str, str, Ver
     async def log() -> None:
         await chat.head()
         await chat.info()
-        await chat.context(at=rev, recall=False)
+        await chat.contexts(limit=1)
         await chat.digests(limit=1)
         await chat.messages(start=head.next_seq - 50)
 
