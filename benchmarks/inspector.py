@@ -69,20 +69,21 @@ async def run(ground: Ground) -> Findings:
 
 async def _filled(memory: Memory, messages: int, others: int, known: int) -> Conversation:
     random = Random(7)
-    turns = [turn(random, _TEXT) for _ in range(_BATCH // 2)]
     chat = memory.conversation("long", scope=_SCOPE)
-    for _ in range(0, messages, _BATCH):
-        await chat.append(*[one for pair in turns for one in pair][: min(_BATCH, messages)])
+    for start in range(0, messages, _BATCH):
+        turns = [turn(random, _TEXT) for _ in range(min(_BATCH, messages - start) // 2)]
+        await chat.append(*(one for pair in turns for one in pair))
     await memory.wait_for_digests()
     await chat.context(_QUESTION, budget=_BUDGET)
     await chat.append(user(_QUESTION))
     await chat.context(_QUESTION, budget=_BUDGET)
     facts = memory.facts(_SCOPE)
+    turns = [turn(random, _TEXT) for _ in range(others)]
     for start in range(0, others, 20):
         numbers = range(start, min(start + 20, others))
         await asyncio.gather(
-            *(memory.conversation(f"c{at}", scope=_SCOPE).append(*turns[at % len(turns)]) for at in numbers),
-            *(facts.add(f"{turns[at % len(turns)][0].text} {at}", category="fact") for at in numbers if at < known),
+            *(memory.conversation(f"c{at}", scope=_SCOPE).append(*turns[at]) for at in numbers),
+            *(facts.add(f"{turns[at][0].text} {at}", category="fact") for at in numbers if at < known),
         )
     await memory.wait_for_index()
     return chat
