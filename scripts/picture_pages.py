@@ -119,7 +119,7 @@ async def filled(memory: Memory) -> str:
     run = await runs.begin("anniversary", strategy="rolling")
     call = said[48]["tool_calls"][0]["function"]
     await runs.add(run.id, {"kind": "model_call", "name": "gpt-4.1-mini", "payload": {"tokens": 3_120}})
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(0.6)  # so that the line of time has lengths to show
     await runs.add(run.id, {"kind": "tool_call", "name": call["name"], "payload": json.loads(call["arguments"])})
     await asyncio.sleep(0.3)
     await runs.add(run.id, {"kind": "error", "payload": {"why": "The hotel did not answer within 200 ms."}})

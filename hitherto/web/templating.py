@@ -41,11 +41,11 @@ _UNSEEN = re.compile(
 """Signs that act on a terminal or on the direction of the text around them, or are not seen: all but the joiners of
 letters and emoji that stand where they belong."""
 
-_MARKS = re.compile(
-    r"([\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff"
-    r"\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})([\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f"
-    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)"
+_STACKED = (
+    r"[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff"
+    r"\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 )
+_MARKS = re.compile(f"({_STACKED}{{4}})({_STACKED}+)")
 """Combining marks above each other: the first four, and more, which would be drawn over other lines."""
 
 _FENCE = "```"

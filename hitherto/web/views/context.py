@@ -248,14 +248,14 @@ def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[ShownCo
     """Of what is sought, for each context that the page is about: which, whether it shows it, and why."""
     if not asked.there:
         return []
-    if asked.kept is not None and not asked.tries:
-        return [("in this request", *what_became(asked, listed[0].manifest))]
+    if asked.kept is not None:
+        names = ["in what was sent", f"in what is tried ({shown[-1].name})"] if asked.tries else ["in this request"]
+    else:
+        names = [f"in what this question gets now ({one.name})" for one in shown]
     now = [
-        (f"in what this question gets now ({one.name})", *what_became(asked, one.manifest))
-        for one in shown
+        (name, *what_became(asked, one.manifest))
+        for name, one in zip(names, shown, strict=True)
         if one.manifest is not None
     ]
-    if asked.kept is not None:
-        return [(f"in {one.name}", *what_became(asked, one.manifest)) for one in shown if one.manifest is not None]
-    last = [("in the last request", *what_became(asked, listed[0].manifest))] if listed else []
+    last = [("in the last request", *what_became(asked, listed[0].manifest))] if listed and asked.kept is None else []
     return [*last, *now]
