@@ -27,6 +27,9 @@ from tests.faults.thinking import ThinkingModel
 from tests.faults.writer import POLICY
 from tests.patience import PATIENCE
 
+PATIENT = {"lease_timeout": PATIENCE, "database_timeout": PATIENCE}
+"""The settings of workers and writers where nobody dies: a machine that stands still has nothing taken over."""
+
 
 @cache
 def lease() -> float:

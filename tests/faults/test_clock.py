@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.faults.conftest import Api, Crew
+from tests.faults.conftest import PATIENT, Api, Crew
 from tests.faults.promises import check
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
@@ -94,7 +94,7 @@ async def test_a_conversation_that_rests(
 async def test_a_workers_own(api: Api, crew: Crew, model: ThinkingModel, tables: Tables, by: timedelta) -> None:
     """It keeps its claim, finishes what is in hand, and makes the next."""
     model.hold()
-    workers = await crew.workers(2, digest_concurrency=1, jump=by.total_seconds())
+    workers = await crew.workers(2, digest_concurrency=1, jump=by.total_seconds(), **PATIENT)
     digests = [await api.fire(name) for name in "ab"]
     jumps = (await model.asked(2)).key
     workers[jumps].send(signal.SIGUSR1)

@@ -14,6 +14,7 @@ from tests.faults.server import FAST, KILL, Server
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -59,8 +60,7 @@ async def test_everything_goes_on_by_itself(
 async def test_while_the_model_thinks(own_server: Server, crew: Crew, model: ThinkingModel, tables: Tables) -> None:
     """The server is away when the answer comes, and back before the claim has run out: it is written, once."""
     model.hold()
-    patient = {"lease_timeout": 60}
-    await crew.worker(**patient)
+    await crew.worker(lease_timeout=PATIENCE)
     writer = await crew.writer("c", appends=2)
     call = await model.asked(1)
     assert await writer.ended() == 0

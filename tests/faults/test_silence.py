@@ -28,6 +28,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
 from tests.faults.waiting import until
+from tests.patience import PATIENCE
 from tests.store.documents.test_documents import NOTE
 
 COMMIT = b"\0commit\0"
@@ -293,7 +294,7 @@ class TestWorkers:
     ) -> None:
         """The model is asked once: a commit that is lost is tried again, or found to have been written."""
         model.hold()
-        worker = await crew.worker(lease_timeout=60)
+        worker = await crew.worker(lease_timeout=PATIENCE)
         digest = await api.fire()
         call = await model.asked(1)
         proxy.swallow_from(COMMIT, arrive=arrives)

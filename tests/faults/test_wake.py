@@ -12,7 +12,7 @@ from hitherto.core.digests.digest import DigestJob
 from hitherto.engine.memory import Memory
 from hitherto.providers.scripted import Gate, Scripted, items
 from tests.conftest import SCOPE
-from tests.faults.conftest import Api, Crew, lease
+from tests.faults.conftest import PATIENT, Api, Crew
 from tests.faults.promises import check
 from tests.faults.tables import LISTENS, Tables
 from tests.faults.thinking import ThinkingModel
@@ -39,7 +39,7 @@ async def test_no_worker_at_all(api: Api, crew: Crew, model: ThinkingModel, tabl
     for name in names:
         assert (await api.append(name)).digest is None, "one is in progress"
     assert {(row.status, row.attempt) for row in await tables.digests()} == {("processing", 0)}
-    await crew.worker()
+    await crew.worker(**PATIENT)
     await tables.wait_for_digests(digests)
     assert len(model.calls) == len(digests)
     await check(tables, api.acknowledged, model.calls)
@@ -58,7 +58,7 @@ class TestInThisProcess:
     ) -> AsyncIterator[Memory]:
         caplog.set_level(logging.DEBUG, "hitherto")
         scripted = Scripted([gate], then=items("They talk."))
-        async with hitherto.open(database, model=scripted, lease_timeout=lease()) as memory:
+        async with hitherto.open(database, model=scripted) as memory:
             await until(tables.listens, "it listens")
             yield memory
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hitherto import assistant, user
-from tests.faults.conftest import Api, Crew
+from tests.faults.conftest import PATIENT, Api, Crew
 from tests.faults.promises import check
 from tests.faults.tables import Tables
 from tests.faults.thinking import ThinkingModel
@@ -52,7 +52,7 @@ class TestKill9OfAWriter:
         assert [(row.status, row.start, row.end) for row in before] == [("processing", 0, 3)]
         assert await api.append("c", key=key) == again
         assert await tables.digests() == before
-        await crew.worker()
+        await crew.worker(**PATIENT)
         await tables.wait_for_digests([before[0].id])
         assert len(model.calls) == 1
         await check(tables, api.acknowledged, model.calls)
@@ -100,8 +100,8 @@ class TestKill9OfAWriter:
 async def test_writers_and_workers_at_the_same_conversations(crew: Crew, model: ThinkingModel, tables: Tables) -> None:
     """Four processes write the same three conversations, two make their digests: no gap, no overlap, none twice."""
     names, appends = ["a", "b", "c"], 45
-    await crew.workers(2)
-    writers = await asyncio.gather(*(crew.writer(*names, appends=appends) for _ in range(4)))
+    await crew.workers(2, **PATIENT)
+    writers = await asyncio.gather(*(crew.writer(*names, appends=appends, **PATIENT) for _ in range(4)))
     assert [await writer.ended() for writer in writers] == [0] * 4
     await tables.wait_for_digests()
     acknowledged = [one for writer in writers for one in writer.acknowledged]
