@@ -352,9 +352,10 @@ class Conversation:
         `chunks`, needs neither. `facts` says whether the known facts about the conversation's subject are shown. The
         default is the setting `facts`; other settings say where facts stand and how much of the budget they may take.
 
-        `at` shows the conversation as it was at that revision, `upto` as if message `upto` (a seq; -1 for none) was its
-        last. `wait` lets a digest in progress finish first, for at
-        most that many seconds (True: 30; a day at most); a digest that was put off for a later try is not waited for.
+        `at` shows the conversation as it was at that revision, without what was said elsewhere since (at its newest:
+        all as it is now), `upto` as if message `upto` (a seq; -1 for none) was its last. `wait` lets a digest in
+        progress finish first, for at most that many seconds (True: 30; a day at most); a digest that was put off for a
+        later try is not waited for.
 
         `join_neighbors` makes one chat message of neighbors of one role, and of all system messages, for models whose
         chat template wants user and assistant in turns. The default is the setting `join_neighbors`, which is on where
@@ -369,7 +370,10 @@ class Conversation:
         instructions = None if instructions is None else storable(instructions)
         at, upto = checked_revision(at), _seq(upto, "upto")
         keeping = at is None and keeps(self._handle)
-        at = at if upto is None else await self._handle.ending_at(upto, at)
+        if upto is not None:
+            at = await self._handle.ending_at(upto, at)
+        elif at is not None and at == (await self._handle.head()).rev:
+            at = None
         codec, settings = self._services.codec(wire), self._services.settings
         joins = None if join_neighbors is None else checked_switch(join_neighbors, "join_neighbors")
         joins = settings.joins_neighbors if joins is None else joins

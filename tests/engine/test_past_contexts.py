@@ -82,10 +82,11 @@ async def test_what_came_later_is_not_shown(store: Store, way: str, indexed: boo
         before = await chat.context(user(asked), budget=PLENTY, **options)
         assert shown(before) == {EARLY}
         await tell(memory, "late", LATE)
-        await chat.append(user("And hello again."))
         if indexed:
             await memory.wait_for_index()
-        assert LATE in shown(await chat.context(user(asked), budget=PLENTY, **options))
+        for rev in (None, head.rev):
+            assert LATE in shown(await chat.context(user(asked), budget=PLENTY, at=rev, **options)), "it is the newest"
+        await chat.append(user("And hello again."))
         past = await chat.context(user(asked), budget=PLENTY, at=head.rev, **options)
         assert shown(past) == {EARLY}
         assert shown(await chat.context(user(asked), budget=PLENTY, at=0, **options)) == {EARLY}

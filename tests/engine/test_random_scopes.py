@@ -169,7 +169,9 @@ class Talks:
             if name in self.moments:
                 rev, step = self.moments[name]
                 past = await chat.context(question, budget=budget, at=rev, **asked)
-                assert words(past.request) <= self.allowed(name, agents=agents, until=step) | known
+                head = await chat.head()
+                until = step if head is not None and head.rev > rev else None
+                assert words(past.request) <= self.allowed(name, agents=agents, until=until) | known
         except BudgetExceeded:
             pass
         for all_agents in (False, True):

@@ -305,12 +305,16 @@ async def found(
         elif query.others_if_likely:
             elsewhere = replace(query.criteria, exclude_conversation=handle.id)
             if query.own_cut:
-                own = await find(query, loaded, replace(query.criteria, conversation=handle.id))
-                least = max(UNLIKELY, _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0))
                 share = handle.services.settings.recall_others_share
-                fewer = replace(query, limit=int(share * query.limit), min_score=least)
+                fewer = replace(query, limit=int(share * query.limit), min_score=UNLIKELY)
+                own_criteria = replace(query.criteria, conversation=handle.id)
                 # In the search's order: each call of a reranker takes its time and its price.
-                others = await find(fewer, loaded, elsewhere, rerank=False) if fewer.limit else ()
+                async with asyncio.TaskGroup() as both:
+                    mine = both.create_task(find(query, loaded, own_criteria))
+                    theirs = both.create_task(find(fewer, loaded, elsewhere, rerank=False)) if fewer.limit else None
+                own = mine.result()
+                least = _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0)
+                others = [hit for hit in (theirs.result() if theirs else ()) if hit.score >= least]
                 before = len(chosen.pieces)
                 await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
                 left = query.limit - (len(chosen.pieces) - before)

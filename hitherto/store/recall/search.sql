@@ -29,7 +29,8 @@ cross join lateral (
 where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s);
 
 -- name: search_tail
--- The entries that are in no segment yet, as one row of columns per scope.
+-- The entries that are in no segment yet, as one row of columns per scope. Both ends are named, here and for codes: the planner takes a
+-- range with one end for a third of the table.
 select e.scope, e.packed, string_agg(int8send(e.no), ''::bytea), string_agg(int4send(e.length), ''::bytea),
        string_agg(int2send(e.kind), ''::bytea), string_agg(boolsend(e.start_char > 0), ''::bytea),
        string_agg(int8send(e.origin), ''::bytea),
@@ -39,7 +40,7 @@ select e.scope, e.packed, string_agg(int8send(e.no), ''::bytea), string_agg(int4
 from (
     select s.packed, e.* from hitherto.search_scope s
     cross join lateral (
-        select * from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = s.ref and e.no >= s.packed offset 0
+        select * from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = s.ref and e.no >= s.packed and e.no < s.next_no offset 0
     ) e
     where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s)
 ) e
@@ -62,7 +63,7 @@ with space as materialized (
     order by f.embedded >= f.entries desc, f.embedded desc, a.at
     limit 1
 ), f as (
-    select f.*, space.name, space.dimensions from hitherto.search_scope s
+    select f.*, s.next_no, space.name, space.dimensions from hitherto.search_scope s
     cross join space
     cross join lateral (
         select * from hitherto.search_filling f
@@ -81,7 +82,7 @@ select f.space, f.name, f.dimensions, f.scope, null, string_agg(int8send(v.no), 
 from f
 cross join lateral (
     select no, code from hitherto.search_vector v
-    where v.tenant = %(tenant)s and v.scope = f.scope and v.space = f.space and v.no >= f.coded offset 0
+    where v.tenant = %(tenant)s and v.scope = f.scope and v.space = f.space and v.no >= f.coded and v.no < f.next_no offset 0
 ) v
 group by f.space, f.name, f.dimensions, f.scope;
 
