@@ -526,6 +526,17 @@ class Conversation:
         head, reading = await self._reading(start, stop, limit)
         return await self._services.store.messages(self.scope, self.id, head.ref, reading)
 
+    async def log_page(
+        self, *, start: int = 0, stop: int | None = None, limit: int | None = None
+    ) -> tuple[list[Logged], int | None]:
+        """The first of these messages: at most 1,000, and at most 4 MB or one. And the seq from which on the next page
+        is read; None at the end. Raises InvalidInput for a negative number."""
+        head, reading = await self._reading(start, stop, limit)
+        reading = replace(reading, limit=_MOST if limit is None else min(limit, _MOST))
+        page = await self._services.store.page(self.scope, self.id, head.ref, reading)
+        next_seq = page[-1].seq + 1 if page else reading.stop
+        return page, next_seq if next_seq < reading.stop and (limit is None or len(page) < limit) else None
+
     async def get(self, message: int | str) -> Logged | None:
         """One message of the log by its seq or its id, whatever became of it; None if there is none. An erased one has
         no id any more, but is still found by it. Raises InvalidInput for what is neither."""
@@ -569,17 +580,6 @@ class Conversation:
             later=later,
             id=one.message.id,
         )
-
-    async def _page(
-        self, *, start: int = 0, stop: int | None = None, limit: int | None = None
-    ) -> tuple[list[Logged], int | None]:
-        """The first of these messages, as many as a page has room for, and the seq from which on the next page is read;
-        None at the end."""
-        head, reading = await self._reading(start, stop, limit)
-        reading = replace(reading, limit=_MOST if limit is None else min(limit, _MOST))
-        page = await self._services.store.page(self.scope, self.id, head.ref, reading)
-        next_seq = page[-1].seq + 1 if page else reading.stop
-        return page, next_seq if next_seq < reading.stop and (limit is None or len(page) < limit) else None
 
     async def _reading(self, start: int, stop: int | None, limit: int | None) -> tuple[Head, MessageRange]:
         start = checked_limit(start, minimum=0, most=2**62, name="start")

@@ -289,7 +289,14 @@ def _common(one: str, other: str) -> str:
 
 def common_start(one: str, other: str) -> int:
     """How many characters the two texts have in common from their start."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    same, most = 0, min(len(one), len(other))
+    while same < most:  # halved each time, as comparing long texts is fast, and going through them is not
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return same
 
 
 def parts_of(request: Mapping[str, Any]) -> Iterator[tuple[_Piece, bool]]:

@@ -554,6 +554,13 @@ class SyncConversation(SyncPart[Conversation]):
         number. See `Conversation.messages`."""
         return self._run(lambda conversation: conversation.messages(start=start, stop=stop, limit=limit))
 
+    def log_page(
+        self, *, start: int = 0, stop: int | None = None, limit: int | None = None
+    ) -> tuple[list[Logged], int | None]:
+        """The first of these messages: at most 1,000, and at most 4 MB or one. And the seq from which on the next page
+        is read; None at the end. Raises InvalidInput for a negative number. See `Conversation.log_page`."""
+        return self._run(lambda conversation: conversation.log_page(start=start, stop=stop, limit=limit))
+
     def get(self, message: int | str) -> Logged | None:
         """One message of the log by its seq or its id, whatever became of it; None if there is none. An erased one has
         no id any more, but is still found by it. Raises InvalidInput for what is neither. See `Conversation.get`."""

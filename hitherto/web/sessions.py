@@ -9,11 +9,11 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 
 from hitherto.core.key import KeyAccess, hash_of
 from hitherto.core.scope import checked_name
@@ -98,11 +98,7 @@ class Sessions(Authentication):
 
 def session_in(headers: Headers) -> str:
     """The session that a request carries, "" without one."""
-    try:
-        found = SimpleCookie(headers.get("Cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+    return cookie_parser(headers.get("Cookie", "")).get(COOKIE, "")
 
 
 def new_session() -> str:

@@ -6,8 +6,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
+from unicodedata import category
 from urllib.parse import quote, unquote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -29,29 +31,30 @@ _EMOJI = "\u2190-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff"
 _JOINED = r"\u0600-\u10ff\u1780-\u18af"
 """Scripts whose letters a joiner joins or parts."""
 
+_STACKED = f"[{''.join(chr(one) for one in range(0x300, 0x1F000) if category(chr(one)) in ('Mn', 'Me'))}]"
+"""Combining marks, which are drawn above and below letters, and above each other."""
+
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\ufdd0-\ufdef\U000e0000-\U0010ffff"
+    r"\ufdd0-\ufdef\U00013430-\U0001343f\U000e0000-\U0010ffff"
     + "".join(chr(plane << 16 | low) for plane in range(14) for low in (0xFFFE, 0xFFFF))
     + "]"
-    rf"|(?<![{_EMOJI}#*0-9©®‼⁉™ℹ])[\ufe0e\ufe0f]"
+    rf"|(?<![{_EMOJI}#*0-9©®‼⁉™ℹ])[\ufe0e\ufe0f]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
     rf"|(?!(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}])|(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}]))[\u200c\u200d]"
 )
 """Signs that act on a terminal or on the direction of the text around them, or are not seen: all but the joiners of
 letters and emoji that stand where they belong."""
 
-_STACKED = (
-    r"[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff"
-    r"\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-)
-_MARKS = re.compile(f"({_STACKED}{{4}})({_STACKED}+)")
-"""Combining marks above each other: the first four, and more, which would be drawn over other lines."""
+_JOINERS = re.compile("[\u200c\u200d]")
+_MARKS = re.compile(rf"({_STACKED}(?:[\u200c\u200d]?{_STACKED}){{3}})((?:[\u200c\u200d]?{_STACKED})+)")
+"""Combining marks above each other: the first four, and more, which would be drawn over other lines. A joiner between
+two parts nothing."""
 
 _FENCE = "```"
-_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\Z")
-_PICTURES, _LARGEST_PICTURE = 4, 1_000_000
-"""Pictures of a message that are shown, and characters of the largest of them."""
+_PICTURE = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=]+)\Z")
+_PICTURES = 4
+"""Pictures of a message that are shown."""
 
 
 def plain(text: object) -> str:
@@ -59,7 +62,8 @@ def plain(text: object) -> str:
     first four: none turns the text around it, is drawn over it, or hides."""
     whole = str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _MARKS.sub(
-        lambda one: f"{one[1]}⟨{len(one[2])} marks⟩", _UNSEEN.sub(lambda one: f"⟨{ord(one[0]):04X}⟩", whole)
+        lambda one: f"{one[1]}⟨{len(_JOINERS.sub('', one[2]))} marks⟩",
+        _UNSEEN.sub(lambda one: f"⟨{ord(one[0]):04X}⟩", whole),
     )
 
 
@@ -98,17 +102,18 @@ def _parts(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
         yield False, lines[done:]
 
 
-def pictures(message: Message) -> list[str]:
-    """The pictures that a message has in itself, as data: none is fetched from elsewhere."""
+def pictures(message: Message) -> list[tuple[str, str]]:
+    """The first pictures that a message has in itself, each as its media type and its data in base 64: none is fetched
+    from elsewhere."""
     if "data:image/" not in message.raw and '"image"' not in message.raw:
         return []
-    return list(_pictures(message.payload))[:_PICTURES]
+    return list(islice(_pictures(message.payload), _PICTURES))
 
 
-def _pictures(value: object) -> Iterator[str]:
+def _pictures(value: object) -> Iterator[tuple[str, str]]:
     match value:
-        case str() if _PICTURE.match(value) and len(value) <= _LARGEST_PICTURE:
-            yield value
+        case str() if found := _PICTURE.match(value):
+            yield found[1], found[2]
         case {"type": "base64", "media_type": str(kind), "data": str(data)}:
             yield from _pictures(f"data:{kind};base64,{data}")
         case dict():

@@ -116,7 +116,8 @@ class Visit:
     def told(self) -> bool:
         """Whether `to_told` led here: else what the query says need not have been done."""
         address, _, seal = here_of(self.request.scope).rpartition("&seal=")
-        return compare_digest(seal.encode(), seal_of(session_in(self.request.headers), address).encode())
+        session = session_in(self.request.headers)
+        return bool(session) and compare_digest(seal.encode(), seal_of(session, address).encode())
 
 
 class ConversationVisit(Visit):
@@ -131,6 +132,8 @@ class ConversationVisit(Visit):
         """The page, with the names that it says and links to, and the title for those who may read."""
         _, _, user, agent, name = self.base
         info = values["info"] if "info" in values else await self.chat.info()
+        if info is None and "info" not in values:
+            raise NotFound("there is no such conversation")
         title = info.title if info and self.may("read") else ""
         named = {"user": user, "agent": agent, "name": name, "title": title, "base": self.base}
         return await super().page(template, status=status, **named, **values)

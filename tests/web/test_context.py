@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
@@ -17,7 +19,7 @@ from hitherto.errors import BudgetExceeded
 from hitherto.pricing import shipped
 from hitherto.web.manifests import Sought, what_became
 from hitherto.web.requests import parts
-from hitherto.web.views import tokens
+from hitherto.web.views import context, tokens
 from hitherto.wire import CODECS
 from tests.web.conftest import ADA, SignIn
 from tests.web.test_conversation import HOSTILE
@@ -86,6 +88,33 @@ async def test_tokens_by_turn(signed_in: SignIn, site: str, memory: Memory, monk
     monkeypatch.setattr(tokens, "_COMPARED", kept[0].manifest.total + kept[1].manifest.total)
     await page.get_by_role("link", name="Newest").click()
     await expect(columns.locator("rect.foot")).to_have_count(1)
+
+
+async def test_large_contexts_are_all_reached(
+    signed_in: SignIn, site: str, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is compared with the one before it; parts of large requests are made in a thread."""
+    threads, made = set[threading.Thread](), context.parts
+
+    def watched(*given: Any) -> Any:
+        threads.add(threading.current_thread())
+        return made(*given)
+
+    monkeypatch.setattr(context, "parts", watched)
+    chat = memory.conversation("monday", scope=ADA, policy="none")
+    await chat.append(user("Question 0"))
+    for at in range(4):
+        await chat.context("And?", instructions=f"{at} " * 700_000, budget=10_000_000)
+    page = await signed_in("read")
+    for tab in ("context", "tokens"):
+        await page.goto(f"{site}/acme/conversations/ada/cook/monday/{tab}")
+        found = set(re.findall(r"context\?kept=(\d+)", await page.locator("main").inner_html()))
+        while await page.get_by_role("link", name="Earlier ones").count():
+            await page.get_by_role("link", name="Earlier ones").click()
+            found |= set(re.findall(r"context\?kept=(\d+)", await page.locator("main").inner_html()))
+        assert len(found) == 4, tab
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_trying_leaves_no_trace(signed_in: SignIn, site: str, memory: Memory) -> None:

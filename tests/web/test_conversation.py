@@ -97,7 +97,7 @@ async def test_what_a_user_wrote_is_text(signed_in: SignIn, site: str, memory: M
     """In a log, in a title, in names: no element of it, nothing that turns the text around it."""
     scope = ADA
     chat = memory.conversation('<b>"monday"', scope=scope)
-    await chat.append(user(HOSTILE), assistant("x" * 3_000_000))
+    await chat.append(user(HOSTILE), assistant("x" * 1_000_000))
     await chat.configure(title=HOSTILE)
     page = await signed_in("read")
     await page.locator("tbody a").first.click()
@@ -118,7 +118,41 @@ async def test_pictures_are_shown_and_none_is_fetched(signed_in: SignIn, site: s
     await memory.conversation("monday", scope=ADA).append({"role": "user", "content": parts})
     page = await signed_in("read")
     await page.goto(f"{site}/acme/conversations/ada/cook/monday")
-    await expect(page.locator("article img")).to_have_attribute("src", dot)
+    shown = page.locator("article img")
+    await expect(shown).to_have_count(1)
+    assert await shown.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+
+
+async def test_a_page_of_the_log_ends_where_it_is_large(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """It goes on at the message that follows; of the tools that a message calls, it names the first."""
+    function = {"name": "look_up", "arguments": "{}"}
+    calls = [{"id": f"c{at}", "type": "function", "function": function} for at in range(100)]
+    await memory.conversation("monday", scope=ADA).append(
+        {"role": "assistant", "content": None, "tool_calls": calls}, *(user("x" * 1_500_000) for _ in range(4))
+    )
+    page = await signed_in("read")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday?start=0")
+    await expect(page.locator("#m0 .calls")).to_contain_text("look_up and 92 more")
+    seen = [1]
+    while 4 not in seen:
+        await expect(page.locator(f"#m{max(seen)}")).to_be_visible()
+        assert await page.locator("article").count() < 5
+        seen = [int((await one.get_attribute("id") or "")[1:]) for one in await page.locator("article").all()]
+        if 4 not in seen:
+            await page.get_by_role("link", name="Later").click()
+            seen.append(max(seen) + 1)
+
+
+async def test_there_is_no_page_of_a_conversation_that_is_not_there(
+    signed_in: SignIn, site: str, memory: Memory
+) -> None:
+    await memory.conversation("monday", scope=ADA).append(user("Question 0"))
+    page = await signed_in("admin")
+    for tab in ("", "/context", "/tokens", "/digests", "/branches", "/runs", "/erase"):
+        await page.goto(f"{site}/acme/conversations/ada/cook/nothing{tab}")
+        await expect(page.get_by_role("alert")).to_have_text("there is no such conversation")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday?start=99")
+    await expect(page.locator("#m0")).to_be_visible()
 
 
 async def test_new_messages_are_told_of_while_somebody_looks(signed_in: SignIn, site: str, memory: Memory) -> None:

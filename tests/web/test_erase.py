@@ -221,6 +221,8 @@ async def test_a_user_with_a_newline_goes(memory: Memory, site: str, http: Clien
         ("pay\u00adroll", "payroll"),
         ("pay\u200broll", plain("pay\u200broll")),
         ("plan\U000e0041", "plan"),
+        ("ada\u3164", plain("ada\u3164")),
+        ("x" + "\u0301" * 6, plain("x" + "\u0301" * 6)),
         ("cafe\u0301", "café"),
     ],
 )

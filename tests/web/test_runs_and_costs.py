@@ -74,6 +74,8 @@ async def test_what_a_day_cost(database: str, signed_in: SignIn, site: str) -> N
     await expect(drawn.locator("rect.foot")).to_have_count(1)
     expected = f"{spent.group}: {spent.tokens_in:,} tokens in, {spent.tokens_cached:,} cached"
     await expect(drawn.locator("title").last).to_have_text(expected)
+    await page.goto(f"{site}/acme/costs?since=2000-01-01")
+    await expect(page.get_by_role("link", name=spent.group)).to_be_visible()
     await row.get_by_role("link").click()
     by_model = page.get_by_role("row").filter(has_text="scripted")
     await expect(by_model.get_by_role("cell").nth(2)).to_have_text(f"{spent.calls:,}")
@@ -98,6 +100,21 @@ async def test_a_run_by_its_events(signed_in: SignIn, site: str, memory: Memory)
     await expect(page.locator("pre").nth(1)).to_contain_text("<b>sunny <b>sunny")
     await page.goto(f"{site}/acme/conversations/ada/cook/tuesday/runs/{run.id}")
     await expect(page.get_by_role("alert")).to_have_text("there is no such run in this conversation")
+
+
+async def test_large_events_are_all_reached(signed_in: SignIn, site: str, memory: Memory) -> None:
+    runs = memory.runs(ADA)
+    await memory.conversation("monday", scope=ADA).append(user("Look it up."))
+    run = await runs.begin("monday")
+    for _ in range(5):
+        await runs.add(run.id, {"kind": "tool_result", "payload": "x" * 1_500_000, "name": "look_up"})
+    await runs.add(run.id, {"kind": "error", "payload": "no answer"})
+    page = await signed_in("read")
+    await page.goto(f"{site}/{HERE}/runs/{run.id}")
+    for _ in range(2):
+        await page.get_by_role("link", name="Later events").click()
+    await expect(page.locator("pre").last).to_have_text("no answer")
+    await expect(page.get_by_role("link", name="Later events")).to_have_count(0)
 
 
 async def test_the_tokens_of_model_calls(signed_in: SignIn, site: str, memory: Memory) -> None:
@@ -138,7 +155,7 @@ async def test_the_tokens_of_model_calls(signed_in: SignIn, site: str, memory: M
 async def test_an_error_of_a_tool_is_counted_and_shown(
     memory: Memory, site: str, http: ClientSession, answer: object, shown: str, errors: int
 ) -> None:
-    """In a run that went on all the same, and as text."""
+    """In a run that went on all the same, and as text. It may begin before anything is said."""
     runs = memory.runs(ADA)
     run = await runs.begin("monday")
     await runs.add(run.id, {"kind": "tool_call", "payload": {}, "name": "book"})

@@ -128,7 +128,7 @@ async def test_a_session_that_is_signed_out_is_over(
     assert (await seen(http, f"{site}/acme/conversations", again))[0] == 200
 
 
-PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "id": "1", "run": str(UUID(int=0))}
+PAGE = {"user": "ada", "agent": "cook", "name": "monday", "seq": "0", "no": "1", "id": "1", "run": str(UUID(int=0))}
 """What stands for the parts of an address but the tenant."""
 
 LOCAL = Scope(tenant="local", user="ada", agent="cook")
@@ -336,6 +336,24 @@ async def test_without_keys_only_pages_of_this_machine(memory: Memory, http: Cli
         assert (await seen(http, f"{url}{ROOT}/acme/conversations", ""))[0] == 200
         assert (await seen(http, f"{url}{ROOT}/acme/conversations", "", Host="evil.example"))[0] == 403
         assert (await seen(http, f"{url}{ROOT}/acme/conversations", "", Origin="https://evil.example"))[0] == 403
+
+
+async def test_without_a_session_nothing_was_done(memory: Memory, http: ClientSession) -> None:
+    """What seals an address is nobody's secret then."""
+    await memory.conversation("monday", scope=LOCAL).append(user("Hello."))
+    address = path(LOCAL.tenant, "conversations", "ada", "cook", "monday", "erase", erased=2)
+    sealed = f"{address}&seal={sessions.seal_of('', address)}"
+    async with listening(create_inspector(memory, False, LIMITS)) as url, http.get(url + sealed) as done:
+        assert "2 messages erased" not in await done.text()
+
+
+@pytest.mark.parametrize("other", ['prefs={"a": 1}', "flag", "a=b c", "secure"])
+async def test_other_cookies_do_not_hide_a_session(memory: Memory, site: str, http: ClientSession, other: str) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    carried = {"Cookie": f"{other}; {sessions.COOKIE}={session}"}
+    async with http.get(f"{site}/acme/conversations", headers=carried, allow_redirects=False) as done:
+        assert done.status == 200
 
 
 async def test_the_headers_of_each_answer(memory: Memory, site: str, http: ClientSession) -> None:

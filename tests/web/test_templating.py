@@ -23,7 +23,7 @@ def test_nothing_hides(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["👩‍👩‍👧 ❤️ 1️⃣ ©️", "می‌خواهم", "क्‍ष", "e\u0301\u0323", "שָׁלוֹם", "ที่นี่", "a\tb\nc", "日本語", "🏳️‍🌈"],
+    ["👩‍👩‍👧 ❤️ 1️⃣ ©️", "می‌خواهم", "क्‍ष", "e\u0301\u0323", "שָׁלוֹם", "ที่นี่", "a\tb\nc", "日本語", "🏳️‍🌈", "র‍্য"],
 )
 def test_what_people_write_stays(text: str) -> None:
     assert plain(text) == text
@@ -32,7 +32,12 @@ def test_what_people_write_stays(text: str) -> None:
 def test_what_hides_or_piles_up_is_said() -> None:
     assert plain("tea\u00ad\U000e0041\ufe0f") == "tea⟨00AD⟩⟨E0041⟩⟨FE0F⟩"
     assert plain("pay\u200droll") == "pay⟨200D⟩roll"
-    assert plain("a" + "\u0301" * 200) == "a" + "\u0301" * 4 + "⟨196 marks⟩"
+    assert plain("👍" + "\ufe0f" * 3) == "👍\ufe0f⟨FE0F⟩⟨FE0F⟩"
+    for mark in "\u0301\u0eb1\u0730":
+        assert plain("a" + mark * 200) == "a" + mark * 4 + "⟨196 marks⟩"
+    joined = "\u064e" * 4 + "\u200d"
+    assert plain(f"ب{joined * 20}ب") == "ب" + "\u064e" * 4 + "⟨76 marks⟩\u200dب"
+    assert plain("ب" + "\u200c\u064e" * 300).endswith("⟨296 marks⟩")
 
 
 def test_code_stands_between_fences() -> None:

@@ -70,7 +70,7 @@ def add_streams(router: APIRouter) -> None:
         name = checked_name(unquote(conversation), "conversation")
         memory: Memory = request.scope["memory"]
         chat = memory.conversation(name, scope=caller.scope(request.headers))
-        first, following = await chat._page(start=start, stop=stop, limit=limit)  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+        first, following = await chat.log_page(start=start, stop=stop, limit=limit)
         if following is None:
             return await answer(first, list[Logged])
         remaining = None if limit is None else limit - len(first)
@@ -142,7 +142,7 @@ async def _pages(  # noqa: PLR0917 (what the next page is asked for with)
         await watch.look()
         if following is None:
             break
-        page, following = await chat._page(start=following, stop=stop, limit=remaining)  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
+        page, following = await chat.log_page(start=following, stop=stop, limit=remaining)
         remaining = None if remaining is None else remaining - len(page)
     yield b"]"
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import BeforeValidator
 from starlette.responses import Response
 
-from hitherto.aside import aside
+from hitherto.aside import aside, weight
 from hitherto.core.context.manifest import ContextChanges, KeptContext, Manifest, changes_since
 from hitherto.core.key import Right
 from hitherto.core.log.message import CHAT, Wire
@@ -95,11 +95,11 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
     head = await chat.head()
     if head is None:
         raise NotFound("there is no such conversation")
-    listed = await _listed(chat, asked)
+    listed, earlier_one = await _listed(chat, asked)
     if listed and not asked.but():
         return visit.to(path(visit.base, "context", kept=listed[0].id))
     if asked.kept is not None:
-        before = listed[1] if len(listed) > 1 else None
+        before = listed[1] if len(listed) > 1 else earlier_one
         sent = listed[0].manifest
         made = [("what was sent" if asked.tries else "", await rebuilt(chat, sent))]
         if asked.tries:
@@ -117,8 +117,8 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         "context.html",
         asked=asked,
         head=head,
-        listed=listed[:KEPT],
-        more=listed[KEPT].id if len(listed) > KEPT else None,
+        listed=listed,
+        more=earlier_one.id if earlier_one else None,
         kept=listed[0] if asked.kept is not None else None,
         before=before,
         shown=shown,
@@ -140,7 +140,7 @@ async def request(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
     head = await visit.chat.head()
     if head is None:
         raise NotFound("there is no such conversation")
-    listed = await _listed(visit.chat, asked)
+    listed, _ = await _listed(visit.chat, asked)
     if asked.kept is not None:
         made, _, wrong = await rebuilt(visit.chat, listed[0].manifest)
     else:
@@ -149,15 +149,29 @@ async def request(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         made, _, wrong = await built(visit.chat, asked, asked.policy, rev, like)
     if made is None:
         raise InvalidInput(wrong)
-    return Response(json.dumps(made.request, indent=1), media_type="application/json", headers=HEADERS)
+    size = max(4 * made.tokens, weight(made.request))
+    return Response(
+        await aside(size, json.dumps, made.request, indent=1), media_type="application/json", headers=HEADERS
+    )
 
 
-async def _listed(chat: Conversation, asked: Asked) -> list[KeptContext]:
-    """The kept contexts to list: the newest, or those from the one that is asked for on. Raises NotFound."""
-    listed = await chat.contexts(before=None if asked.kept is None else asked.kept + 1, limit=KEPT + 1)
-    if asked.kept is not None and (not listed or listed[0].id != asked.kept):
+async def _listed(chat: Conversation, asked: Asked) -> tuple[list[KeptContext], KeptContext | None]:
+    """The kept contexts to list: the newest, or those from the one that is asked for on; and the one after them. Raises
+    NotFound."""
+    found = await kept_contexts(chat, before=None if asked.kept is None else asked.kept + 1, limit=KEPT)
+    if asked.kept is not None and (not found[0] or found[0][0].id != asked.kept):
         raise NotFound("this context is not kept any more")
-    return listed
+    return found
+
+
+async def kept_contexts(
+    chat: Conversation, *, before: int | None, limit: int
+) -> tuple[list[KeptContext], KeptContext | None]:
+    """The newest kept contexts, at most `limit` (fewer where they are large), and the one that was kept before them."""
+    found = await chat.contexts(before=before, limit=limit + 1)
+    if 0 < len(found) <= limit:
+        return found, next(iter(await chat.contexts(before=found[-1].id, limit=1)), None)
+    return found[:limit], next(iter(found[limit:]), None)
 
 
 _Made = tuple[Context | None, Manifest | None, str]
@@ -216,6 +230,8 @@ async def _shown(
         compared = await aside(
             4 * manifest.total, repeated, manifest, context.request, last, CODECS[manifest.wire], price
         )
+    size = max(4 * manifest.total, 0 if context is None else weight(context.request))
+    made_of = [] if context is None else await aside(size, parts, context.request, last)
     free = max(manifest.budget - manifest.total - manifest.reserve, 0)
     sizes = {SECTIONS.get(one, one): manifest.sections.get(one, 0) for one in (*SECTIONS, *manifest.sections)}
     return ShownContext(
@@ -225,7 +241,7 @@ async def _shown(
         wrong=wrong,
         bar=slices_of({**sizes, "Kept free for the answer": manifest.reserve, "Not used": free}),
         fates=fate_lines(manifest.fates),
-        parts=[] if context is None else parts(context.request, last),
+        parts=made_of,
         repeated=compared,
         changes=None if before is None else changes_since(before.manifest, manifest),
     )

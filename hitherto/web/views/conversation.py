@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,6 +21,7 @@ from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.charts import bar_of
 from hitherto.web.manifests import span_of
+from hitherto.web.templating import pictures
 from hitherto.web.views.context import Asked, built
 from hitherto.web.visit import HEADERS, InConversation
 
@@ -71,9 +73,10 @@ async def conversation(
     made = None if digest is None else await digest_of(chat, digest)
     marked = made.items[statement] if made and statement is not None and 0 <= statement < len(made.items) else None
     rests = marked.rests if marked else ()
-    if start is None:
+    if start is None or start >= stop:
         start = max(0, rests[0][0] - 3) if rests else max(0, stop - PAGE)
-    logged = await chat.messages(start=start, stop=min(stop, start + PAGE))
+    logged, _ = await chat.log_page(start=start, stop=stop, limit=PAGE)
+    next_seq = logged[-1].seq + 1 if logged else stop
     return await visit.page(
         "conversation.html",
         info=info,
@@ -82,10 +85,11 @@ async def conversation(
         start=start,
         stop=stop,
         size=PAGE,
+        next_seq=next_seq,
         turns=list(_turns(logged, head.retracted, fates, rests)),
         kept=kept[0] if kept else None,
         manifest=manifest,
-        bar=bar_of(fates, stop, (start, min(stop, start + PAGE) - 1)),
+        bar=bar_of(fates, stop, (start, next_seq - 1)),
         digest=made,
         statement=statement,
         cited=made is not None and marked is not None and marked.sources != ((made.start, made.end),),
@@ -102,11 +106,25 @@ async def message(visit: InConversation, seq: int, part: int = 0) -> Response:
     return await visit.page("message.html", logged=logged, stop=head.next_seq if head else 0, part=part, size=30_000)
 
 
+@router.get("/{tenant}/conversations/{user}/{agent}/{name}/messages/{seq}/pictures/{no}")
+async def picture(visit: InConversation, seq: int, no: int) -> Response:
+    """A picture that a message has in itself, by its number from 1 on."""
+    logged = await visit.chat.get(seq)
+    found = [] if logged is None else pictures(logged.message)
+    if not 1 <= no <= len(found):
+        raise NotFound("there is no such picture")
+    kind, data = found[no - 1]
+    try:
+        return Response(b64decode(data), media_type=kind, headers=HEADERS)
+    except ValueError:
+        raise NotFound("what stands for this picture cannot be read") from None
+
+
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/news")
 async def news(visit: InConversation, *, seen: int, told: int = 0) -> Response:
     """Part of a page: how many messages came since `seen` was the seq of the next one, if more than were `told`."""
     head = await visit.chat.head()
-    new = head.next_seq - seen if head else 0
+    new = head.next_seq - max(seen, 0) if head else 0
     return await visit.page("_news.html", seen=seen, told=new) if new > told else Response(None, 204, HEADERS)
 
 

@@ -16,7 +16,8 @@ from hitherto.web.visit import Visiting
 
 router = APIRouter(dependencies=[needs(Right.ADMIN)])
 
-DAYS = 30
+DAYS, MOST_DAYS = 30, 366
+"""Days on a page that says nothing of them, and at most."""
 
 Day = Annotated[date | None, BeforeValidator(lambda given: given or None)]
 """A day, or a field of a form that was left empty."""
@@ -33,9 +34,9 @@ async def costs(
     """By day, with the daily limit of the settings drawn, and for all these days by model, user or purpose. Where no
     price is known, tokens are drawn."""
     until = until or datetime.now(UTC).date()
-    since = since or date.fromordinal(max(until.toordinal() - DAYS + 1, 1))
+    since = max(since or _before(until, DAYS), _before(until, MOST_DAYS))
     by_day = {one.group: one for one in await visit.memory.costs("day", tenant=visit.tenant, since=since, until=until)}
-    days = [since + timedelta(days=n) for n in range(min((until - since).days + 1, 366))]
+    days = [since + timedelta(days=n) for n in range((until - since).days + 1)]
     groups = await visit.memory.costs(by, tenant=visit.tenant, since=since, until=until)
     settings = await visit.memory.settings()
     priced = any(one.cost for one in by_day.values())
@@ -58,3 +59,8 @@ async def costs(
         limit_tokens=settings.daily_tokens,
         groups=groups,
     )
+
+
+def _before(until: date, days: int) -> date:
+    """The first of so many days that end with this one."""
+    return date.fromordinal(max(until.toordinal() - days + 1, 1))

@@ -23,7 +23,7 @@ async def digests(visit: InConversation, *, after: int | None = None) -> Respons
     waiting = any(one.status is Status.PROCESSING for one in listed)
     head = await visit.chat.head()
     rests = head.resume_at if head and head.resting else None
-    more = len(listed) == PAGE
+    more = bool(listed) and bool(await visit.chat.digests(after=listed[-1].id, limit=1))
     return await visit.page(
         "digests.html",
         listed=listed,

@@ -91,7 +91,7 @@ def is_typed(form: Mapping[str, str], name: str) -> bool:
     """Whether a form has a name as one reads it: blanks and signs that are not seen do not count, nor do the codes by
     which pages show these."""
     typed = form.get("typed", "")
-    return bool(typed.strip()) and _seen(typed) == _seen(name)
+    return bool(typed.strip()) and _seen(typed) in (_seen(name), _seen(plain(name)))
 
 
 def _seen(name: str) -> str:

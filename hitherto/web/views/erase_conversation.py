@@ -59,7 +59,7 @@ async def _page(
     reads = visit.may("read")  # who may only write is told how much there is, and nothing that it says
     shown = []
     if first is not None and reads:
-        shown = await visit.chat.messages(start=chosen.start, stop=chosen.stop, limit=SHOWN)
+        shown, _ = await visit.chat.log_page(start=chosen.start, stop=chosen.stop, limit=SHOWN)
     facts = await visit.memory.facts(visit.chat.scope).list(shared=False, conversation=visit.chat.id, limit=MOST_FACTS)
     return await visit.page(
         "erase_conversation.html",

@@ -53,6 +53,9 @@ async def recall(
     """The hits for a question, as it is asked in a conversation, or anywhere."""
     user = visit.caller.user(user or None) or ""
     asked = question if user and agent else ""
+    told = bool(conversation and user and agent)
+    if told and await visit.memory.conversation(conversation, scope=visit.scope(user, agent)).info() is None:
+        conversation = ""  # what a link may say is not said here
     result = None
     if asked.strip():
         result = await visit.memory.recall(asked, scope=visit.scope(user, agent), limit=SHOWN + MISSED)

@@ -63,7 +63,11 @@ async def runs(visit: InConversation, *, before: UUID | None = None) -> Response
     listed = await of.list(visit.chat.id, before=before, limit=PAGE)
     looked_at = [await of.events(one.id, limit=LOOKED_AT) if one.events else () for one in listed]
     errors = [(sum(map(is_error, events)), len(events)) for events in looked_at]
-    return await visit.page("runs.html", listed=[*zip(listed, errors, strict=True)], more=len(listed) == PAGE)
+    info = await visit.chat.info()
+    if info is None and not listed:
+        raise NotFound("there is no such conversation")
+    rows = [*zip(listed, errors, strict=True)]
+    return await visit.page("runs.html", info=info, listed=rows, more=len(listed) == PAGE)
 
 
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/runs/{run}")
@@ -74,12 +78,14 @@ async def run(visit: InConversation, run: UUID, *, after: int = -1) -> Response:
     if found is None or found.conversation != visit.chat.id:
         raise NotFound("there is no such run in this conversation")
     events = await of.events(run, after=after, limit=EVENTS)
+    more = bool(events) and bool(await of.events(run, after=events[-1].no, limit=1))
     calls = [one for one in map(_call, events) if one is not None]
     return await visit.page(
         "run.html",
+        info=await visit.chat.info(),
         run=found,
         events=timed(found, events),
-        more=len(events) == EVENTS,
+        more=more,
         calls=calls,
         chart=columns_of([one.sent for one in calls], parts=[one.cached for one in calls]),
     )

@@ -13,11 +13,10 @@ from hitherto.core.context.manifest import KeptContext
 from hitherto.core.key import Right
 from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
-from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.charts import columns_of
 from hitherto.web.requests import repeated
-from hitherto.web.views.context import question_of, rebuilt
+from hitherto.web.views.context import kept_contexts, question_of, rebuilt
 from hitherto.web.visit import InConversation
 from hitherto.wire import CODECS
 
@@ -33,17 +32,15 @@ _COMPARED = 150_000
 @router.get("/{tenant}/conversations/{user}/{agent}/{name}/tokens")
 async def tokens(visit: InConversation, *, before: int | None = None) -> Response:
     """The last kept contexts, or the last before one of an id."""
-    if await visit.chat.head() is None:
-        raise NotFound("there is no such conversation")
-    listed = await visit.chat.contexts(before=before, limit=TURNS + 1)
-    shown, same = listed[:TURNS], (await _as_before(visit.chat, listed))[:TURNS]
+    shown, after = await kept_contexts(visit.chat, before=before, limit=TURNS)
+    same = (await _as_before(visit.chat, [*shown, *([after] if after else [])]))[: len(shown)]
     return await visit.page(
         "tokens.html",
         turns=[*zip(shown, same, strict=True)],
         question=question_of,
         chart=columns_of([one.manifest.total for one in reversed(shown)], parts=same[::-1]),
         before=before,
-        next=shown[-1].id if len(listed) > TURNS else None,
+        next=shown[-1].id if after else None,
     )
 
 
