@@ -37,7 +37,11 @@ if _TYPE_CHECKING:
     from hitherto.core.log.frontier import DigestAction as DigestAction
     from hitherto.core.log.head import Head as Head
     from hitherto.core.log.message import Call as Call, Logged as Logged, Message as Message, Wire as Wire
-    from hitherto.core.log.transcript import Transcript as Transcript, TranscriptEntry as TranscriptEntry
+    from hitherto.core.log.transcript import (
+        LogPage as LogPage,
+        Transcript as Transcript,
+        TranscriptEntry as TranscriptEntry,
+    )
     from hitherto.core.policy.policy import Policy as Policy
     from hitherto.core.policy.presets import (
         PolicyLike as PolicyLike,
@@ -104,7 +108,7 @@ _NAMES = {
     "core.log.frontier": "DigestAction",
     "core.log.head": "Head",
     "core.log.message": "Call Logged Message Wire",
-    "core.log.transcript": "Transcript TranscriptEntry",
+    "core.log.transcript": "LogPage Transcript TranscriptEntry",
     "core.policy.policy": "Policy",
     "core.policy.presets": (
         "PolicyLike balanced chunks native none policy_of redact rolling sliding_window summarize token_threshold trim"

@@ -41,7 +41,7 @@ from hitherto.core.log.message import (
 )
 from hitherto.core.log.ranges import clipped, joined
 from hitherto.core.log.title import checked_title
-from hitherto.core.log.transcript import Transcript, TranscriptEntry
+from hitherto.core.log.transcript import LogPage, Transcript, TranscriptEntry
 from hitherto.core.policy.policy import Policy, policy_json
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
@@ -526,16 +526,15 @@ class Conversation:
         head, reading = await self._reading(start, stop, limit)
         return await self._services.store.messages(self.scope, self.id, head.ref, reading)
 
-    async def log_page(
-        self, *, start: int = 0, stop: int | None = None, limit: int | None = None
-    ) -> tuple[list[Logged], int | None]:
-        """The first of these messages: at most 1,000, and at most 4 MB or one. And the seq from which on the next page
-        is read; None at the end. Raises InvalidInput for a negative number."""
+    async def log_page(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> LogPage:
+        """The first of the messages that `messages` would read: at most 1,000, and at most 4 MB, or one that is larger.
+        Raises InvalidInput for a negative number."""
         head, reading = await self._reading(start, stop, limit)
         reading = replace(reading, limit=_MOST if limit is None else min(limit, _MOST))
         page = await self._services.store.page(self.scope, self.id, head.ref, reading)
         next_seq = page[-1].seq + 1 if page else reading.stop
-        return page, next_seq if next_seq < reading.stop and (limit is None or len(page) < limit) else None
+        more = next_seq < reading.stop and (limit is None or len(page) < limit)
+        return LogPage(messages=page, next=next_seq if more else None)
 
     async def get(self, message: int | str) -> Logged | None:
         """One message of the log by its seq or its id, whatever became of it; None if there is none. An erased one has

@@ -161,6 +161,7 @@ OPERATIONS = (
         view      GET   /conversations/{conversation}/view
         items     GET   /conversations/{conversation}/items
         branches  GET   /conversations/{conversation}/branches
+        log_page  GET   /conversations/{conversation}/log
         transcript  GET   /conversations/{conversation}/transcript
         injected  POST  /conversations/{conversation}/injected          repeatable
         known     GET   /conversations/{conversation}/known

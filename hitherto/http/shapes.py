@@ -31,6 +31,7 @@ from pydantic import (
 
 from hitherto.core.digests.digest import Digest
 from hitherto.core.log.message import NESTED, Logged, Message, Wire, check_item
+from hitherto.core.log.transcript import LogPage
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.span import Span
 from hitherto.engine.turn_retry import TurnProgress
@@ -198,6 +199,7 @@ _MESSAGES_IN: dict[object, Callable[[Any], Iterable[dict[str, Any]]]] = {
     Logged: lambda answer: [answer["message"]],
     list[Logged]: lambda answer: [one["message"] for one in answer],
     Sequence[tuple[str, Logged]]: lambda answer: [one["message"] for _, one in answer],
+    LogPage: lambda answer: [one["message"] for one in answer["messages"]],
     TurnProgress | None: lambda answer: answer["messages"] if answer else [],
 }
 """How the messages are found in the JSON of an answer of this type."""

@@ -21,7 +21,7 @@ from hitherto.core.log.branch import Branch
 from hitherto.core.log.conversations import AgentDefaults, ConversationInfo, ScopePart, UserDefaults
 from hitherto.core.log.head import Head
 from hitherto.core.log.message import CHAT, RESPONSES, Call, Logged, Message, Payload, Wire
-from hitherto.core.log.transcript import Transcript
+from hitherto.core.log.transcript import LogPage, Transcript
 from hitherto.core.policy.policy import Policy
 from hitherto.core.policy.presets import PolicyLike
 from hitherto.core.policy.view import View
@@ -554,11 +554,9 @@ class SyncConversation(SyncPart[Conversation]):
         number. See `Conversation.messages`."""
         return self._run(lambda conversation: conversation.messages(start=start, stop=stop, limit=limit))
 
-    def log_page(
-        self, *, start: int = 0, stop: int | None = None, limit: int | None = None
-    ) -> tuple[list[Logged], int | None]:
-        """The first of these messages: at most 1,000, and at most 4 MB or one. And the seq from which on the next page
-        is read; None at the end. Raises InvalidInput for a negative number. See `Conversation.log_page`."""
+    def log_page(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> LogPage:
+        """The first of the messages that `messages` would read: at most 1,000, and at most 4 MB, or one that is larger.
+        Raises InvalidInput for a negative number. See `Conversation.log_page`."""
         return self._run(lambda conversation: conversation.log_page(start=start, stop=stop, limit=limit))
 
     def get(self, message: int | str) -> Logged | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import escape
-from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, FastAPI, Request
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Scope
 
 from hitherto.engine.memory import Memory
 from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, ServiceError, Unauthorized
-from hitherto.http.problems import problem_of
+from hitherto.http.problems import headers_of, problem_of
 from hitherto.http.server.callers import Limits, check_site
 from hitherto.http.server.gate import RequestGate
 from hitherto.web.sessions import COOKIE, Sessions, session_in
@@ -39,9 +39,14 @@ _OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
 """Paths that need no session."""
 
 
+_LARGEST_FORM = 200_000
+"""Bytes: the longest fact has 10,000 characters, each of at most 12 bytes in a form."""
+
+
 def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doctor | None = None) -> ASGIApp:
     """The pages on an open memory, for paths that begin with `ROOT`. With `keys`, visitors sign in with one. `doctor`
     checks the database and the models."""
+    limits = replace(limits, size=min(limits.size, _LARGEST_FORM))
     services = memory._services  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
     return RequestGate(
         _application(),
@@ -52,6 +57,7 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doct
         media="application/x-www-form-urlencoded",
         open=_OPEN.__contains__,
         refuse=_refusal,
+        cookie=COOKIE,
         more={"doctor": doctor, "price": services.price},
     )
 
@@ -88,7 +94,10 @@ async def sign_in_page(request: Request, to: str = ROOT) -> Response:
 @_entrance.post("/sign-in")
 async def sign_in(request: Request) -> Response:
     """Begin a session."""
-    check_site(request.headers, ())
+    try:
+        check_site(request.headers, ())
+    except Forbidden:
+        raise Forbidden("a page of another site has sent this; sign in on the page of this service") from None
     found = dict(parse_qsl((await request.body()).decode(errors="replace")))
     to = _own(found.get("to", ROOT))
     sessions: Sessions = request.scope["authentication"]
@@ -119,7 +128,7 @@ async def static(name: str) -> Response:
     """A file that pages need."""
     if name not in _FILES:
         raise NotFound("there is no such file")
-    kept = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
+    kept = {**HEADERS, "Cache-Control": "max-age=3600"}
     return Response((HERE / "static" / name).read_bytes(), media_type=_FILES[name], headers=kept)
 
 
@@ -146,12 +155,9 @@ def _refusal(scope: Scope, error: HithertoError) -> Response:
             again = f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(_own(here))}"><title>…</title>'
             return HTMLResponse(again, 200, HEADERS)
         return RedirectResponse(f"{SIGN_IN}?to={quote(_own(here), safe='')}", 303, HEADERS)
-    return _error_page(problem_of(error), error.__class__.__name__)
-
-
-def _error_page(problem: dict[str, Any], name: str) -> Response:
-    page = templates().get_template("error.html").render(problem=problem, name=name)
-    return HTMLResponse(page, problem["status"], HEADERS)
+    problem = problem_of(error)
+    page = templates().get_template("error.html").render(problem=problem, name=type(error).__name__)
+    return HTMLResponse(page, problem["status"], HEADERS | headers_of(error))
 
 
 async def _own_error(request: Request, error: Exception) -> Response:

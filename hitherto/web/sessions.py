@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
 
 from hitherto.core.key import KeyAccess, hash_of
 from hitherto.core.scope import checked_name
@@ -34,6 +33,10 @@ _RENEWED = 600
 """Seconds after which a session that is used is made anew, which is how it lasts."""
 
 
+_SIGNED_OUT = 100_000
+"""Sign-ins that were taken back and are remembered."""
+
+
 class Sessions(Authentication):
     """Sessions of keys, which any process that has the database takes. A session is its key's id and when it ends,
     signed with what is kept of the key: it is over when the key is revoked. A session that was signed out is over in
@@ -42,8 +45,8 @@ class Sessions(Authentication):
     def __init__(self, keys: KeyStore | None, limits: Limits) -> None:
         super().__init__(keys, limits)
         self.needed = keys is not None
-        self._signed_out = dict[str, int]()
-        """Sign-ins that were taken back, and when their sessions would be over by themselves."""
+        self._signed_out = dict[str, None]()
+        """The last sign-ins that were taken back, in their order."""
 
     async def caller(self, headers: Headers) -> Caller:
         """Whose session the headers carry. Raises Unauthorized without one that still lasts, Forbidden where none is
@@ -71,10 +74,10 @@ class Sessions(Authentication):
 
     def sign_out(self, session: str) -> None:
         """End a session, and those that were made of it."""
-        now = time.time()
-        self._signed_out = {one: latest for one, latest in self._signed_out.items() if latest > now}
         if (told := _read(session)) is not None:
-            self._signed_out[told.id] = told.latest
+            self._signed_out[told.id] = None
+        if len(self._signed_out) > _SIGNED_OUT:
+            del self._signed_out[next(iter(self._signed_out))]
 
     async def renewed(self, session: str) -> str | None:
         """The session made anew, where it has been used for a while; None where it is new, or no session."""
@@ -97,8 +100,8 @@ class Sessions(Authentication):
 
 
 def session_in(headers: Headers) -> str:
-    """The session that a request carries, "" without one."""
-    return cookie_parser(headers.get("Cookie", "")).get(COOKIE, "")
+    """The session that a request carries, "" without one. The gate has left no other cookie."""
+    return headers.get("Cookie", "").removeprefix(f"{COOKIE}=").strip('"')
 
 
 def new_session() -> str:

@@ -94,7 +94,7 @@ def _parts(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
         if end < len(ends) and lines[at].startswith(_FENCE) and "`" not in lines[at][len(_FENCE) :]:
             if done < at:
                 yield False, lines[done:at]
-            yield True, lines[at + 1 : ends[end]]
+            yield True, lines[at : ends[end] + 1]
             done = at = ends[end] + 1
         else:
             at += 1

@@ -85,7 +85,7 @@ class Visit:
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page that a template makes of these values."""
         session = session_in(self.request.headers)
-        fresh = None if self.sessions.needed else new_session() if not session else None
+        fresh = None if self.sessions.needed else session or new_session()
         if "HX-Request" not in self.request.headers:  # which a page sends by itself, and is no use of the session
             fresh = fresh or await self.sessions.renewed(session)
         text = (

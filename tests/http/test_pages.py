@@ -64,8 +64,9 @@ async def test_many_small_messages_are_read_a_page_at_a_time(memory: Memory) -> 
         await chat.append(*[user("x")] * 700)
     pages, following = list[int](), 0
     while following is not None:
-        page, following = await chat.log_page(start=following, limit=2_050 - sum(pages))
-        pages.append(len(page))
+        page = await chat.log_page(start=following, limit=2_050 - sum(pages))
+        following = page.next
+        pages.append(len(page.messages))
     assert pages == [1_000, 1_000, 50]
     async with over_http(memory) as remote:
         assert await remote.conversation("c", scope=SCOPE).messages() == await chat.messages()
@@ -210,8 +211,9 @@ async def test_pages_of_any_messages_join(
         there = await chat.messages(start=start, stop=stop, limit=limit)
         following: int | None = start
         while following is not None:
-            page, following = await chat.log_page(start=at, stop=stop, limit=left)
-            assert len(page) <= 1 or sum(2 * len(one.message.text) for one in page) <= 5_000
-            found += page
-            at, left = following or 0, None if left is None else left - len(page)
+            page = await chat.log_page(start=at, stop=stop, limit=left)
+            following, here = page.next, page.messages
+            assert len(here) <= 1 or sum(2 * len(one.message.text) for one in here) <= 5_000
+            found += here
+            at, left = following or 0, None if left is None else left - len(here)
         assert found == there

@@ -338,6 +338,15 @@ async def test_without_keys_only_pages_of_this_machine(memory: Memory, http: Cli
         assert (await seen(http, f"{url}{ROOT}/acme/conversations", "", Origin="https://evil.example"))[0] == 403
 
 
+async def test_no_form_is_large(memory: Memory, site: str, http: ClientSession) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    sent = {"form_token": sessions.form_token(session), "a": "%" * 200_000}
+    async with http.post(f"{site}/sign-out", data=sent, headers=headers) as done:
+        assert done.status == 413
+
+
 async def test_without_a_session_nothing_was_done(memory: Memory, http: ClientSession) -> None:
     """What seals an address is nobody's secret then."""
     await memory.conversation("monday", scope=LOCAL).append(user("Hello."))
@@ -347,7 +356,7 @@ async def test_without_a_session_nothing_was_done(memory: Memory, http: ClientSe
         assert "2 messages erased" not in await done.text()
 
 
-@pytest.mark.parametrize("other", ['prefs={"a": 1}', "flag", "a=b c", "secure"])
+@pytest.mark.parametrize("other", ['prefs={"a": 1}', "flag", "a=b c", "secure", 'a="b\\\\"'])
 async def test_other_cookies_do_not_hide_a_session(memory: Memory, site: str, http: ClientSession, other: str) -> None:
     key = await memory.keys("acme").create("one", rights=["read"])
     _, _, session = await sign_in(http, site, key.secret)

@@ -42,9 +42,8 @@ def test_what_hides_or_piles_up_is_said() -> None:
 
 def test_code_stands_between_fences() -> None:
     made = prose("One\n```py\nx < 1\n```\nTwo\n```\nopen")
-    assert made == (
-        '<bdi dir="auto">One\n</bdi><pre><code dir="ltr">x &lt; 1\n</code></pre><bdi dir="auto">Two\n```\nopen</bdi>'
-    )
+    code = '<pre><code dir="ltr">```py\nx &lt; 1\n```\n</code></pre>'
+    assert made == f'<bdi dir="auto">One\n</bdi>{code}<bdi dir="auto">Two\n```\nopen</bdi>'
 
 
 def test_fences_that_never_close_take_one_look_each() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hitherto.core.log.message import Role
+from hitherto.core.log.message import Logged, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,14 @@ class TranscriptEntry:
     earlier: int | None = None
     later: int | None = None
     id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    """A page of a conversation's log. `next` is the seq from which on the page after it is read; None at the end."""
+
+    messages: list[Logged]
+    next: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

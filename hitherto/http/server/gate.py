@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, nullcontext, suppress
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
@@ -81,7 +81,10 @@ class RequestGate:
     """The app, behind its gate. A request that comes through has its `Caller` in the scope, under "caller", and its
     body whole, but on the paths `streamed`, whose bodies the app reads itself. Their answers and those of the paths
     `lasting` may take any time. A body is of the type `media`. On paths that are `open`, the app asks who it is itself.
-    `refuse` writes the answer to a request that does not come through. `more` is put into the scope too."""
+    `refuse` writes the answer to a request that does not come through. `more` is put into the scope too.
+
+    Of cookies, the app gets the one of the name `cookie`, if its value is plain: reading others can take seconds, and
+    the framework reads what there is."""
 
     def __init__(
         self,
@@ -94,8 +97,10 @@ class RequestGate:
         media: str = "application/json",
         open: Callable[[str], bool] = OPEN.__contains__,
         refuse: Callable[[Scope, HithertoError], Response] = lambda _, error: problem(error),
+        cookie: str | None = None,
         more: Mapping[str, Any],
     ) -> None:
+        self._cookie = None if cookie is None else re.compile(rf';\s*({cookie}="?[\w.=-]*"?)\s*;'.encode())
         self._app, self._memory, self._authentication, self._streamed = app, memory, authentication, streamed
         self._lasting, self._more, self._media, self._open, self._refuse = lasting, more, media, open, refuse
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
@@ -107,6 +112,7 @@ class RequestGate:
             return
         answered, received, began = _SentAnswer(send), ReceivedParts(receive), time.perf_counter()
         scope.update(self._more, memory=self._memory, authentication=self._authentication)
+        scope["headers"] = list(self._without_cookies(scope["headers"]))
         try:
             await self._handle(scope, received, answered)
         except HithertoError as error:
@@ -134,6 +140,13 @@ class RequestGate:
                 raise _cut_off() from None
         finally:
             self._log(scope, answered.status, time.perf_counter() - began)
+
+    def _without_cookies(self, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        for name, value in headers:
+            if name != b"cookie":
+                yield name, value
+            elif self._cookie is not None and (found := self._cookie.search(b";%b;" % value)):
+                yield name, found[1]
 
     def _log(self, scope: Scope, status: int | None, seconds: float) -> None:
         """Count and log a request: what failed as a warning, what was refused as information. Of an error, its kind

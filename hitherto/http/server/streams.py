@@ -17,6 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from hitherto.aside import in_thread
 from hitherto.core.key import Right
 from hitherto.core.log.message import Logged
+from hitherto.core.log.transcript import LogPage
 from hitherto.core.scope import checked_name
 from hitherto.engine.conversation import Conversation
 from hitherto.engine.export.imports import ImportReport
@@ -70,12 +71,12 @@ def add_streams(router: APIRouter) -> None:
         name = checked_name(unquote(conversation), "conversation")
         memory: Memory = request.scope["memory"]
         chat = memory.conversation(name, scope=caller.scope(request.headers))
-        first, following = await chat.log_page(start=start, stop=stop, limit=limit)
-        if following is None:
-            return await answer(first, list[Logged])
-        remaining = None if limit is None else limit - len(first)
+        first = await chat.log_page(start=start, stop=stop, limit=limit)
+        if first.next is None:
+            return await answer(first.messages, list[Logged])
+        remaining = None if limit is None else limit - len(first.messages)
         watch = KeyWatch(request.scope["authentication"], request.headers)
-        pages = _pages(chat, first, following, stop, remaining, watch)
+        pages = _pages(chat, first, stop, remaining, watch)
         return StreamingResponse(pages, media_type="application/json")
 
     @router.get(
@@ -123,27 +124,22 @@ def add_streams(router: APIRouter) -> None:
                 return await memory.import_from(cast(Any, file), tenant=caller.tenant)
 
 
-async def _pages(  # noqa: PLR0917 (what the next page is asked for with)
-    chat: Conversation,
-    page: list[Logged],
-    following: int | None,
-    stop: int | None,
-    remaining: int | None,
-    watch: KeyWatch,
+async def _pages(
+    chat: Conversation, page: LogPage, stop: int | None, remaining: int | None, watch: KeyWatch
 ) -> AsyncIterator[bytes]:
-    """The JSON of a list of messages, page by page: this one, and those from the seq `following` on."""
+    """The JSON of a list of messages, page by page: this one, and `remaining` of those that follow."""
     before = b"["
-    while page:
-        for part in _parts(page):
+    while page.messages:
+        for part in _parts(page.messages):
             yield before
             yield await in_thread(_joined, part)
             before = b","
-        page.clear()  # the next one is read without it
+        page.messages.clear()  # the next one is read without it
         await watch.look()
-        if following is None:
+        if page.next is None:
             break
-        page, following = await chat.log_page(start=following, stop=stop, limit=remaining)
-        remaining = None if remaining is None else remaining - len(page)
+        page = await chat.log_page(start=page.next, stop=stop, limit=remaining)
+        remaining = None if remaining is None else remaining - len(page.messages)
     yield b"]"
 
 

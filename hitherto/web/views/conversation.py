@@ -75,7 +75,7 @@ async def conversation(
     rests = marked.rests if marked else ()
     if start is None or start >= stop:
         start = max(0, rests[0][0] - 3) if rests else max(0, stop - PAGE)
-    logged, _ = await chat.log_page(start=start, stop=stop, limit=PAGE)
+    logged = (await chat.log_page(start=start, stop=stop, limit=PAGE)).messages
     next_seq = logged[-1].seq + 1 if logged else stop
     return await visit.page(
         "conversation.html",

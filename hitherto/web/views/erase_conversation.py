@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from hitherto.core.key import Right
+from hitherto.core.log.message import Logged
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
@@ -57,9 +58,9 @@ async def _page(
     stop = head.next_seq if head else 0
     chosen = range(max(first or 0, 0), min(stop, stop if last is None else last + 1))
     reads = visit.may("read")  # who may only write is told how much there is, and nothing that it says
-    shown = []
+    shown = list[Logged]()
     if first is not None and reads:
-        shown, _ = await visit.chat.log_page(start=chosen.start, stop=chosen.stop, limit=SHOWN)
+        shown = (await visit.chat.log_page(start=chosen.start, stop=chosen.stop, limit=SHOWN)).messages
     facts = await visit.memory.facts(visit.chat.scope).list(shared=False, conversation=visit.chat.id, limit=MOST_FACTS)
     return await visit.page(
         "erase_conversation.html",
