@@ -77,10 +77,13 @@ def bound(query: str, values: dict[str, Any], rows: int, examined: int) -> Bound
     return Bound(Case(query, {name: value for name, value in values.items() if name in asked}, rows), examined)
 
 
+PLANNED = ("force_generic_plan", "force_custom_plan")
+"""A statement that comes often is planned once for all values, others for theirs."""
+
+
 @asynccontextmanager
 async def filled_database(databases: Databases, *fill: str) -> AsyncGenerator[Connection]:
-    """A connection to a database that was filled and analyzed, as a role for which row-level security holds. Statements
-    are planned once for all values, as the server does for those that come often."""
+    """A connection to a database that was filled and analyzed, as a role for which row-level security holds."""
     name = await databases.take_new()  # plans go by what tables were, too
     async with await Connection.connect(databases.url(name), autocommit=True) as connection:
         tables = await connection.execute(
@@ -97,13 +100,13 @@ async def filled_database(databases: Databases, *fill: str) -> AsyncGenerator[Co
         await connection.execute("analyze")
         await row_security.grant(databases.url(name), ROW_SECURITY_ROLE)
         await connection.execute(sql.SQL("set role {}").format(sql.Identifier(ROW_SECURITY_ROLE)))
-        await connection.execute("set plan_cache_mode = force_generic_plan")
         yield connection
     await databases.give_back(name)
 
 
-async def plan_of(connection: Connection, case: Case) -> dict[str, Any]:
+async def plan_of(connection: Connection, case: Case, mode: str = PLANNED[0]) -> dict[str, Any]:
     """The plan that the statement is run by as a prepared one, with what it came across."""
+    await connection.execute(sql.SQL("set plan_cache_mode = {}").format(sql.Identifier(mode)))
     query = re.sub(r"%\((\w+)\)[sb]", lambda found: f"${list(case.values).index(found[1]) + 1}", statement(case.query))
     values = sql.SQL(", ").join(sql.Literal(value) for value in case.values.values())
     given = sql.SQL("({})").format(values) if case.values else sql.SQL("")

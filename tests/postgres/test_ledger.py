@@ -18,7 +18,7 @@ from hitherto.store.rows import named, value_from
 from hitherto.store.sql import SQL
 from hitherto.store.store import Store
 from tests.patience import PATIENCE
-from tests.postgres.plans import TOUCHED, Case, examined, nodes, plan_of
+from tests.postgres.plans import PLANNED, TOUCHED, Case, examined, nodes, plan_of
 from tests.store.ledger.test_ledger import FAILED, FIRST
 from tests.store.samples import SCOPE, dialogue, fire, head_of, write
 
@@ -165,7 +165,7 @@ async def test_sums_of_a_tenant_look_up_their_days(connection: Connection) -> No
     await connection.execute(FILL.encode())
     await connection.execute("vacuum analyze hitherto.model_call")
     for case, calls in ((SPENT, A_DAY), (SPENT_TODAY, 0), (OF_USER, A_DAY), (COSTS, 2 * A_DAY)):
-        plan = await plan_of(connection, case)
+        plan = await plan_of(connection, case, PLANNED[1])
         assert plan["Actual Rows"] == case.rows
         assert {node["Index Name"] for node in nodes(plan) if "Index Name" in node} == {"model_call_by_time"}, case
         (scan,) = [node["Node Type"] for node in nodes(plan) if "Relation Name" in node]
@@ -175,7 +175,6 @@ async def test_sums_of_a_tenant_look_up_their_days(connection: Connection) -> No
 
 async def test_a_deleted_conversation_finds_its_calls_by_an_index(connection: Connection) -> None:
     await connection.execute(FILL.encode())
-    await connection.execute("set plan_cache_mode = force_generic_plan")
     plan = await plan_of(connection, Case("forget_calls_of", {"tenant": "acme", "ref": 77}, 0))
     (scan,) = [node for node in nodes(plan) if node["Node Type"].endswith("Scan")]
     assert scan["Index Name"] == "model_call_of_conversation"

@@ -94,7 +94,8 @@ order by m.seq desc limit %(n)s;
 -- name: messages
 -- Messages from a bound on: the first live message at which the running sum of tokens is enough, or `start` if that is
 -- later. Before them, the tool items from an earlier seq on, the system messages at the beginning, and the user messages
--- that open some turns. All parts have a limit, so that none reads more rows than that.
+-- that open some turns. All parts have a limit, so that none reads more rows than that. Turns are looked up by themselves: the
+-- planner takes a range of seqs for a few, and would go through all of them.
 with bound as materialized (
     select c.tenant, c.ref, c.switched_rev, case when %(tokens)s <= 0 then %(start)s::bigint
         else greatest(%(start)s::bigint, coalesce((
@@ -125,15 +126,19 @@ cross join lateral (
        and m.seq >= %(begins)s and m.seq < least(%(begins)s + 50, c.first)
        and (not %(live)s or {appended_by}))
     union all
-    (select * from hitherto.message m
-     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role = 'user'
-       and m.sum_turns = %(first_turn)s and m.sum_turns < %(last_turns)s and m.seq >= %(begins)s and m.seq < c.first
-       and (not %(live)s or {appended_by}))
+    (select * from (
+         select * from hitherto.message m
+         where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role = 'user'
+           and m.sum_turns = %(first_turn)s and m.sum_turns < %(last_turns)s offset 0
+     ) m
+     where m.seq >= %(begins)s and m.seq < c.first and (not %(live)s or {appended_by}))
     union all
-    (select * from hitherto.message m
-     where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role = 'user'
-       and m.sum_turns >= %(last_turns)s and m.sum_turns <= %(last_turn)s and m.seq >= %(begins)s and m.seq < c.first
-       and (not %(live)s or {appended_by}))
+    (select * from (
+         select * from hitherto.message m
+         where m.tenant = %(tenant)s and m.conversation = c.ref and m.kind = 'text' and m.role = 'user'
+           and m.sum_turns >= %(last_turns)s and m.sum_turns <= %(last_turn)s offset 0
+     ) m
+     where m.seq >= %(begins)s and m.seq < c.first and (not %(live)s or {appended_by}))
 ) m
 where not %(live)s or {came_back_by}
 order by m.seq
