@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -38,6 +39,8 @@ async def run(ground: Ground) -> Findings:
     ):
         chat = await _filled(memory, messages, others, known)
         await ground.settle(url)
+        gc.collect()
+        gc.freeze()  # as the service does
         limits = Limits(requests=None, size=2**24, seconds=60)
         transport = httpx.ASGITransport(create_inspector(memory, False, limits))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as browser:
@@ -107,7 +110,8 @@ async def _pages(memory: Memory, chat: Conversation) -> list[tuple[str, str, Ver
         await chat.messages(start=head.next_seq - 50)
 
     async def context() -> None:
-        await chat.contexts(limit=7)
+        listed = await chat.contexts(limit=7)
+        await chat.rebuild(listed[0].manifest)
         await chat.context(_QUESTION, budget=_BUDGET, at=rev)
 
     async def policies() -> None:

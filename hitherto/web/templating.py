@@ -46,6 +46,8 @@ _UNSEEN = re.compile(
 """Signs that act on a terminal or on the direction of the text around them, or are not seen: all but the joiners of
 letters and emoji that stand where they belong."""
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""Those of them in ASCII."""
 _JOINERS = re.compile("[\u200c\u200d]")
 _MARKS = re.compile(rf"({_STACKED}(?:[\u200c\u200d]?{_STACKED}){{3}})((?:[\u200c\u200d]?{_STACKED})+)")
 """Combining marks above each other: the first four, and more, which would be drawn over other lines. A joiner between
@@ -60,7 +62,10 @@ _PICTURES = 4
 def plain(text: object) -> str:
     """A text of a user with signs that act, or are not seen, shown as what they are, and of marks above each other the
     first four: none turns the text around it, is drawn over it, or hides."""
-    whole = str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    whole = str(text)
+    if whole.isascii() and not _CONTROL.search(whole):
+        return whole
+    whole = whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _MARKS.sub(
         lambda one: f"{one[1]}⟨{len(_JOINERS.sub('', one[2]))} marks⟩",
         _UNSEEN.sub(lambda one: f"⟨{ord(one[0]):04X}⟩", whole),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -202,8 +203,9 @@ def _of_messages(
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
     """The pieces that a manifest says were recalled. Raises NotReproducible where one of them is gone."""
-    there = {(one.conversation, one.agent) for one in says if one.conversation is not None}
-    read = {place: await _read(handle.beside(*place), says, *place) for place in there}
+    there = [*{(one.conversation, one.agent) for one in says if one.conversation is not None}]
+    found = await asyncio.gather(*(_read(handle.beside(*place), says, *place) for place in there))
+    read = dict(zip(there, found, strict=True))
     return [await _again(handle, one, read) for one in says]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from asyncio import gather
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
@@ -101,18 +102,19 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
     if asked.kept is not None:
         before = listed[1] if len(listed) > 1 else earlier_one
         sent = listed[0].manifest
-        made = [("what was sent" if asked.tries else "", await rebuilt(chat, sent))]
+        names, making = ["what was sent" if asked.tries else ""], [rebuilt(chat, sent)]
         if asked.tries:
-            tried = await built(chat, asked, asked.policy, sent.rev, sent, again=True)
-            made.append((asked.policy or "what is tried", tried))
+            names.append(asked.policy or "what is tried")
+            making.append(built(chat, asked, asked.policy, sent.rev, sent, again=True))
     else:
         before = listed[0] if listed else None
         like = None if before is None else before.manifest
         rev = head.rev if asked.rev is None else asked.rev
-        policies = [asked.policy, *([asked.other] if asked.other not in ("", asked.policy) else [])]
-        made = [(policy, await built(chat, asked, policy, rev, like)) for policy in policies]
-    earlier = None if before is None else (await rebuilt(chat, before.manifest))[0]
-    shown = [await _shown(visit, name, one, before, earlier) for name, one in made]
+        names = [asked.policy, *([asked.other] if asked.other not in ("", asked.policy) else [])]
+        making = [built(chat, asked, policy, rev, like) for policy in names]
+    made = await gather(*making, *([] if before is None else [rebuilt(chat, before.manifest)]))
+    earlier = None if before is None else made[-1][0]
+    shown = [await _shown(visit, name, one, before, earlier) for name, one in zip(names, made, strict=False)]
     return await visit.page(
         "context.html",
         asked=asked,
