@@ -104,6 +104,17 @@ async def test_what_every_second_message_is_missing_of_is_shown_in_a_thread(watc
         assert threading.current_thread() not in threads
 
 
+async def test_the_room_beside_long_messages_is_counted_in_a_thread(watched: Watched) -> None:
+    threads = watched("core.context.fit.digest_tokens")
+    async with memory() as opened:
+        chat = opened.conversation("c", scope=SCOPE)
+        await chat.append(user(PASTED))
+        await opened.facts(SCOPE).add("The alarm is loud.")
+        assert (await chat.context("Which code?", budget=1_000_000)).manifest.facts is not None
+    assert threads
+    assert threading.current_thread() not in threads
+
+
 async def test_a_long_message_in_a_new_conversation_is_counted_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads, count = set[threading.Thread](), BpeCounter._count
 

@@ -234,7 +234,8 @@ class ContextBuilder:
     ) -> ShownFacts | None:
         """The facts to show: all if they fit, else those that bear most on what the user says; None where none fits."""
         share = int(request.budget * self.handle.services.settings.facts_share)
-        room = min(share, fitting.room_beside)
+        size = _size(request, fitting.gathered)
+        room = min(share, await aside(size, getattr, fitting, "room_beside"))
         every = all_of(self.handle, known, request, room)
         if every is not None or room <= 0:
             return every
