@@ -61,6 +61,7 @@ async def run(ground: Ground) -> Findings:
                 )
                 slowest = Figure(what=f"{name}, p95", value=shown.times.p95 * 1e3, unit="ms", bar=_SLOWEST)
                 figures += [slowest, ratio(shown, under, bar=_ADDED)]
+        gc.unfreeze()
     return Findings(
         figures,
         [

@@ -9,6 +9,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
 from hitherto.aside import aside, weight
@@ -370,9 +371,8 @@ class Conversation:
         instructions = None if instructions is None else storable(instructions)
         at, upto = checked_revision(at), _seq(upto, "upto")
         keeping = at is None and keeps(self._handle)
-        if upto is not None:
-            at = await self._handle.ending_at(upto, at)
-        elif at is not None and at == (await self._handle.head()).rev:
+        asked = at = at if upto is None else await self._handle.ending_at(upto, at)
+        if upto is None and at is not None and at == (await self._handle.head()).rev:
             at = None
         codec, settings = self._services.codec(wire), self._services.settings
         joins = None if join_neighbors is None else checked_switch(join_neighbors, "join_neighbors")
@@ -401,9 +401,17 @@ class Conversation:
             await wait_for_digests(self, wait)
         scope, watch, began = self._handle.scope, self._services.watch, time.perf_counter()
         with watch.span("context", tenant=scope.tenant, conversation=self._handle.id, budget=budget) as span:
-            made = await ContextBuilder(self._handle, self._recaller).build(
-                request, governing, at, recall=recall_options, cross_session=crossing, facts=facts
+            build = partial(
+                ContextBuilder(self._handle, self._recaller).build,
+                request,
+                governing,
+                recall=recall_options,
+                cross_session=crossing,
+                facts=facts,
             )
+            made = await build(at)
+            if asked not in (None, made.manifest.rev):  # it was the newest when this began, and is not any more
+                made = await build(asked)
             span.set(tokens=made.tokens, rev=made.manifest.rev, missing=" ".join(made.manifest.missing))
         watch.context_built(seconds=time.perf_counter() - began)
         if keeping:
@@ -527,14 +535,13 @@ class Conversation:
         return await self._services.store.messages(self.scope, self.id, head.ref, reading)
 
     async def log_page(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> LogPage:
-        """The first of the messages that `messages` would read: at most 1,000, and at most 4 MB, or one that is larger.
+        """The first of the messages that `messages` gives: at most 1,000, and at most 4 MB, or one that is larger.
         Raises InvalidInput for a negative number."""
         head, reading = await self._reading(start, stop, limit)
         reading = replace(reading, limit=_MOST if limit is None else min(limit, _MOST))
         page = await self._services.store.page(self.scope, self.id, head.ref, reading)
         next_seq = page[-1].seq + 1 if page else reading.stop
-        more = next_seq < reading.stop and (limit is None or len(page) < limit)
-        return LogPage(messages=page, next=next_seq if more else None)
+        return LogPage(messages=page, next=next_seq if next_seq < reading.stop else None)
 
     async def get(self, message: int | str) -> Logged | None:
         """One message of the log by its seq or its id, whatever became of it; None if there is none. An erased one has

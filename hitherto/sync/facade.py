@@ -555,7 +555,7 @@ class SyncConversation(SyncPart[Conversation]):
         return self._run(lambda conversation: conversation.messages(start=start, stop=stop, limit=limit))
 
     def log_page(self, *, start: int = 0, stop: int | None = None, limit: int | None = None) -> LogPage:
-        """The first of the messages that `messages` would read: at most 1,000, and at most 4 MB, or one that is larger.
+        """The first of the messages that `messages` gives: at most 1,000, and at most 4 MB, or one that is larger.
         Raises InvalidInput for a negative number. See `Conversation.log_page`."""
         return self._run(lambda conversation: conversation.log_page(start=start, stop=stop, limit=limit))
 

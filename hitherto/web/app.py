@@ -39,8 +39,8 @@ _OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
 """Paths that need no session."""
 
 
-_LARGEST_FORM = 200_000
-"""Bytes: the longest fact has 10,000 characters, each of at most 12 bytes in a form."""
+_LARGEST_FORM = 100_000
+"""Bytes. Names, facts and what is typed to confirm take a few thousand."""
 
 
 def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doctor | None = None) -> ASGIApp:

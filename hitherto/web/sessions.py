@@ -33,8 +33,8 @@ _RENEWED = 600
 """Seconds after which a session that is used is made anew, which is how it lasts."""
 
 
-_SIGNED_OUT = 100_000
-"""Sign-ins that were taken back and are remembered."""
+_SIGNED_OUT = 1_000
+"""Sign-ins of a key that were taken back and are remembered."""
 
 
 class Sessions(Authentication):
@@ -45,8 +45,8 @@ class Sessions(Authentication):
     def __init__(self, keys: KeyStore | None, limits: Limits) -> None:
         super().__init__(keys, limits)
         self.needed = keys is not None
-        self._signed_out = dict[str, None]()
-        """The last sign-ins that were taken back, in their order."""
+        self._signed_out = dict[UUID, dict[str, None]]()
+        """The last sign-ins of each key that were taken back, in their order."""
 
     async def caller(self, headers: Headers) -> Caller:
         """Whose session the headers carry. Raises Unauthorized without one that still lasts, Forbidden where none is
@@ -75,9 +75,10 @@ class Sessions(Authentication):
     def sign_out(self, session: str) -> None:
         """End a session, and those that were made of it."""
         if (told := _read(session)) is not None:
-            self._signed_out[told.id] = None
-        if len(self._signed_out) > _SIGNED_OUT:
-            del self._signed_out[next(iter(self._signed_out))]
+            ended = self._signed_out.setdefault(told.key, {})
+            ended[told.id] = None
+            if len(ended) > _SIGNED_OUT:
+                del ended[next(iter(ended))]
 
     async def renewed(self, session: str) -> str | None:
         """The session made anew, where it has been used for a while; None where it is new, or no session."""
@@ -90,7 +91,9 @@ class Sessions(Authentication):
     async def _key_of(self, session: str) -> tuple[KeyAccess, bytes] | None:
         """The key of a session that lasts, and what is kept of its secret."""
         told = _read(session)
-        if self._keys is None or told is None or told.ends < time.time() or told.id in self._signed_out:
+        if self._keys is None or told is None or told.ends < time.time():
+            return None
+        if told.id in self._signed_out.get(told.key, ()):
             return None
         found = await self._keys.signed(told.tenant, told.key)
         payload, _, signature = session.partition(".")

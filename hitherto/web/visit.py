@@ -121,7 +121,7 @@ class Visit:
 
 
 class ConversationVisit(Visit):
-    """A visit to a page of a conversation, which need not be there. Its templates extend `in_conversation.html`."""
+    """A visit to a page of a conversation. Its templates extend `in_conversation.html`."""
 
     def __init__(self, request: Request, tenant: str, user: str, agent: str, name: str) -> None:
         super().__init__(request, tenant)
@@ -129,10 +129,12 @@ class ConversationVisit(Visit):
         self.base: tuple[str, ...] = (tenant, "conversations", user, agent, name)
 
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The page, with the names that it says and links to, and the title for those who may read."""
+        """The page, with the names that it says and links to, and the title for those who may read. Without an `info`,
+        which may be None, raises NotFound where there is no such conversation."""
         _, _, user, agent, name = self.base
-        info = values["info"] if "info" in values else await self.chat.info()
-        if info is None and "info" not in values:
+        if "info" in values:
+            info = values["info"]
+        elif (info := await self.chat.info()) is None:
             raise NotFound("there is no such conversation")
         title = info.title if info and self.may("read") else ""
         named = {"user": user, "agent": agent, "name": name, "title": title, "base": self.base}

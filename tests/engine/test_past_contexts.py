@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from hitherto import Context, Conversation, Memory, RecallOptions, assistant, chunks, token_threshold, user
+from hitherto.core.log.head import Head
 from hitherto.core.recall.filter import EntryKind
+from hitherto.engine.handle import Handle
 from hitherto.errors import NotReproducible
 from hitherto.store.store import Store
 from tests.acceptance.dialogue import PLENTY
@@ -92,6 +94,23 @@ async def test_what_came_later_is_not_shown(store: Store, way: str, indexed: boo
         assert shown(await chat.context(user(asked), budget=PLENTY, at=0, **options)) == {EARLY}
         for made in (before, past):
             assert (await chat.rebuild(made.manifest)).request == made.request
+
+
+async def test_a_message_that_comes_meanwhile_is_not_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the revision was the newest when its context was asked for."""
+    async with opened(store) as memory:
+        chat = await said(memory, "chat", "Hello.")
+        look = Handle.head
+
+        async def then_append(handle: Handle, at: int | None = None) -> Head:
+            head = await look(handle, at)
+            monkeypatch.setattr(Handle, "head", look)
+            await chat.append(user("And hello again."))
+            return head
+
+        monkeypatch.setattr(Handle, "head", then_append)
+        made = await chat.context(at=1)
+        assert (made.manifest.rev, made.manifest.next_seq) == (1, 2)
 
 
 @pytest.mark.parametrize("later", ["messages", "digests", "archives"])

@@ -63,11 +63,11 @@ async def test_many_small_messages_are_read_a_page_at_a_time(memory: Memory) -> 
     for _ in range(3):
         await chat.append(*[user("x")] * 700)
     pages, following = list[int](), 0
-    while following is not None:
+    while following is not None and sum(pages) < 2_050:
         page = await chat.log_page(start=following, limit=2_050 - sum(pages))
         following = page.next
         pages.append(len(page.messages))
-    assert pages == [1_000, 1_000, 50]
+    assert (pages, following) == ([1_000, 1_000, 50], 2_050)
     async with over_http(memory) as remote:
         assert await remote.conversation("c", scope=SCOPE).messages() == await chat.messages()
 
@@ -210,7 +210,7 @@ async def test_pages_of_any_messages_join(
         there, found, at, left = list[Logged](), list[Logged](), start, limit
         there = await chat.messages(start=start, stop=stop, limit=limit)
         following: int | None = start
-        while following is not None:
+        while following is not None and left != 0:
             page = await chat.log_page(start=at, stop=stop, limit=left)
             following, here = page.next, page.messages
             assert len(here) <= 1 or sum(2 * len(one.message.text) for one in here) <= 5_000

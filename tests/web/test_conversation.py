@@ -124,23 +124,31 @@ async def test_pictures_are_shown_and_none_is_fetched(signed_in: SignIn, site: s
 
 
 async def test_a_page_of_the_log_ends_where_it_is_large(signed_in: SignIn, site: str, memory: Memory) -> None:
-    """It goes on at the message that follows; of the tools that a message calls, it names the first."""
+    """It goes on at the message that follows, and has the one that is looked for; of the tools that a message calls, it
+    names the first."""
     function = {"name": "look_up", "arguments": "{}"}
     calls = [{"id": f"c{at}", "type": "function", "function": function} for at in range(100)]
     await memory.conversation("monday", scope=ADA).append(
         {"role": "assistant", "content": None, "tool_calls": calls}, *(user("x" * 1_500_000) for _ in range(4))
     )
     page = await signed_in("read")
-    await page.goto(f"{site}/acme/conversations/ada/cook/monday?start=0")
+
+    async def seqs() -> list[int]:
+        ids = [await one.get_attribute("id") or "" for one in await page.locator("article").all()]
+        return [int(one.removeprefix("m")) for one in ids]
+
+    log = f"{site}/acme/conversations/ada/cook/monday"
+    await page.goto(f"{log}?start=0")
     await expect(page.locator("#m0 .calls")).to_contain_text("look_up and 92 more")
-    seen = [1]
-    while 4 not in seen:
-        await expect(page.locator(f"#m{max(seen)}")).to_be_visible()
-        assert await page.locator("article").count() < 5
-        seen = [int((await one.get_attribute("id") or "")[1:]) for one in await page.locator("article").all()]
-        if 4 not in seen:
-            await page.get_by_role("link", name="Later").click()
-            seen.append(max(seen) + 1)
+    assert await seqs() == [0, 1]
+    found = await seqs()
+    while await page.get_by_role("link", name="Later").count():
+        await page.get_by_role("link", name="Later").click()
+        found += await seqs()
+    assert found == [0, 1, 2, 3, 4]
+    for asked, last in (("", 4), ("?message=3", 3), ("?message=99", 4), ("?start=99", 4)):
+        await page.goto(log + asked)
+        assert last in await seqs(), asked
 
 
 async def test_there_is_no_page_of_a_conversation_that_is_not_there(

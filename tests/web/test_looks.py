@@ -103,7 +103,7 @@ async def test_every_page(
     page = await signed_in("admin", color_scheme=scheme, viewport={"width": width, "height": 800})
     heavy = dict[str, int]()
     loaded = list[Response]()
-    page.on("response", lambda answer: loaded.append(answer))  # noqa: PLW0108 (it sets attributes of what it is given)
+    page.on("response", lambda answer: loaded.append(answer))  # noqa: PLW0108 (Playwright sets an attribute of it)
     for there in (*PAGES, f"conversations/ada/cook/monday/runs/{run}"):
         loaded.clear()
         answer = await page.goto(f"{site}/acme/{there}")

@@ -306,15 +306,18 @@ async def found(
             elsewhere = replace(query.criteria, exclude_conversation=handle.id)
             if query.own_cut:
                 share = handle.services.settings.recall_others_share
-                fewer = replace(query, limit=int(share * query.limit), min_score=UNLIKELY)
-                own_criteria = replace(query.criteria, conversation=handle.id)
-                # In the search's order: each call of a reranker takes its time and its price.
-                async with asyncio.TaskGroup() as both:
-                    mine = both.create_task(find(query, loaded, own_criteria))
-                    theirs = both.create_task(find(fewer, loaded, elsewhere, rerank=False)) if fewer.limit else None
-                own = mine.result()
-                least = _NEAR_THE_BEST * max((hit.score for hit in own), default=0.0)
-                others = [hit for hit in (theirs.result() if theirs else ()) if hit.score >= least]
+                fewer = replace(query, limit=int(share * query.limit))
+                # What is elsewhere is read at the same time, and weighed when the best own score is known. In the
+                # search's order: each call of a reranker takes its time and its price.
+                others, ahead = tuple[Hit, ...](), None if loaded is None else replace(loaded)
+                own, _ = await asyncio.gather(
+                    find(query, loaded, replace(query.criteria, conversation=handle.id)),
+                    find(fewer, ahead, elsewhere, rerank=False) if fewer.limit else asyncio.sleep(0),
+                )
+                if fewer.limit:
+                    best = max((hit.score for hit in own), default=0.0)
+                    fewer = replace(fewer, min_score=max(UNLIKELY, _NEAR_THE_BEST * best))
+                    others = await find(fewer, ahead, elsewhere, rerank=False)
                 before = len(chosen.pieces)
                 await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
                 left = query.limit - (len(chosen.pieces) - before)

@@ -30,6 +30,9 @@ from hitherto.errors import NotReproducible
 _NEAR, _FAR = 8, 64
 """Messages before and after a tool message that are searched for its group: few first, more where it is not whole."""
 
+_AT_ONCE = 4
+"""Conversations that are read at once."""
+
 _LOOKED_AT = 20
 """The newest conversations among which summaries are looked for."""
 
@@ -204,8 +207,11 @@ def _of_messages(
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
     """The pieces that a manifest says were recalled. Raises NotReproducible where one of them is gone."""
     there = [*{(one.conversation, one.agent) for one in says if one.conversation is not None}]
-    found = await asyncio.gather(*(_read(handle.beside(*place), says, *place) for place in there))
-    read = dict(zip(there, found, strict=True))
+    read = dict[tuple[str, str | None], _Read]()
+    for at in range(0, len(there), _AT_ONCE):
+        some = there[at : at + _AT_ONCE]
+        found = await asyncio.gather(*(_read(handle.beside(*place), says, *place) for place in some))
+        read |= zip(some, found, strict=True)
     return [await _again(handle, one, read) for one in says]
 
 

@@ -100,7 +100,7 @@ class RequestGate:
         cookie: str | None = None,
         more: Mapping[str, Any],
     ) -> None:
-        self._cookie = None if cookie is None else re.compile(rf';\s*({cookie}="?[\w.=-]*"?)\s*;'.encode())
+        self._cookie = None if cookie is None else re.compile(rf';\s*({cookie}="?[\w.=-]+"?)\s*;'.encode())
         self._app, self._memory, self._authentication, self._streamed = app, memory, authentication, streamed
         self._lasting, self._more, self._media, self._open, self._refuse = lasting, more, media, open, refuse
         self._watch = memory._services.watch  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto

@@ -72,9 +72,9 @@ def add_streams(router: APIRouter) -> None:
         memory: Memory = request.scope["memory"]
         chat = memory.conversation(name, scope=caller.scope(request.headers))
         first = await chat.log_page(start=start, stop=stop, limit=limit)
-        if first.next is None:
-            return await answer(first.messages, list[Logged])
         remaining = None if limit is None else limit - len(first.messages)
+        if first.next is None or remaining == 0:
+            return await answer(first.messages, list[Logged])
         watch = KeyWatch(request.scope["authentication"], request.headers)
         pages = _pages(chat, first, stop, remaining, watch)
         return StreamingResponse(pages, media_type="application/json")
@@ -136,7 +136,7 @@ async def _pages(
             before = b","
         page.messages.clear()  # the next one is read without it
         await watch.look()
-        if page.next is None:
+        if page.next is None or remaining == 0:
             break
         page = await chat.log_page(start=page.next, stop=stop, limit=remaining)
         remaining = None if remaining is None else remaining - len(page.messages)

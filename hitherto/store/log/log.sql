@@ -94,8 +94,8 @@ order by m.seq desc limit %(n)s;
 -- name: messages
 -- Messages from a bound on: the first live message at which the running sum of tokens is enough, or `start` if that is
 -- later. Before them, the tool items from an earlier seq on, the system messages at the beginning, and the user messages
--- that open some turns. All parts have a limit, so that none reads more rows than that. Turns are looked up by themselves: the
--- planner takes a range of seqs for a few, and would go through all of them.
+-- that open some turns. All parts have a limit, so that none reads more rows than that. Turns are looked up apart from the
+-- seqs: the planner expects few rows of a range of seqs, and would go through all of them.
 with bound as materialized (
     select c.tenant, c.ref, c.switched_rev, case when %(tokens)s <= 0 then %(start)s::bigint
         else greatest(%(start)s::bigint, coalesce((

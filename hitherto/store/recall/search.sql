@@ -29,8 +29,8 @@ cross join lateral (
 where s.tenant = %(tenant)s and hitherto.within(s.user_id, s.agent, %(user)s, %(agent)s, %(all_agents)s);
 
 -- name: search_tail
--- The entries that are in no segment yet, as one row of columns per scope. Both ends are named, here and for codes: the planner takes a
--- range with one end for a third of the table.
+-- The entries that are in no segment yet, as one row of columns per scope. Both ends of their range are named, here and for
+-- codes: of a range with one end, the planner expects a third of the table.
 select e.scope, e.packed, string_agg(int8send(e.no), ''::bytea), string_agg(int4send(e.length), ''::bytea),
        string_agg(int2send(e.kind), ''::bytea), string_agg(boolsend(e.start_char > 0), ''::bytea),
        string_agg(int8send(e.origin), ''::bytea),

@@ -112,9 +112,8 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         rev = head.rev if asked.rev is None else asked.rev
         names = [asked.policy, *([asked.other] if asked.other not in ("", asked.policy) else [])]
         making = [built(chat, asked, policy, rev, like) for policy in names]
-    made = await gather(*making, *([] if before is None else [rebuilt(chat, before.manifest)]))
-    earlier = None if before is None else made[-1][0]
-    shown = [await _shown(visit, name, one, before, earlier) for name, one in zip(names, made, strict=False)]
+    (earlier, *_), *made = await gather(_earlier(chat, before), *making)
+    shown = [await _shown(visit, name, one, before, earlier) for name, one in zip(names, made, strict=True)]
     return await visit.page(
         "context.html",
         asked=asked,
@@ -186,6 +185,10 @@ async def rebuilt(chat: Conversation, manifest: Manifest) -> _Made:
         return await chat.rebuild(manifest), manifest, ""
     except NotReproducible as error:
         return None, manifest, str(error)
+
+
+async def _earlier(chat: Conversation, before: KeptContext | None) -> _Made:
+    return (None, None, "") if before is None else await rebuilt(chat, before.manifest)
 
 
 async def built(

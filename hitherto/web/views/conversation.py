@@ -10,6 +10,7 @@ from itertools import groupby
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from hitherto.aside import aside
 from hitherto.core.digests.digest import Digest
 from hitherto.core.key import Right
 from hitherto.core.log.group import Group, groups
@@ -53,11 +54,13 @@ async def conversation(
     *,
     rev: int | None = None,
     start: int | None = None,
+    message: int | None = None,
     digest: int | None = None,
     statement: int | None = None,
 ) -> Response:
-    """The log from message `start` on, as it is, or was at revision `rev`. It says of each message what became of it in
-    the request that was kept last; without one, or at a revision, in the context then, without a recall."""
+    """The log from message `start` on, or around a `message`, else its end, as it is, or was at revision `rev`. It says
+    of each message what became of it in the request that was kept last; without one, or at a revision, in the context
+    then, without a recall."""
     chat = visit.chat
     head, info = await chat.head(), await chat.info()
     if head is None or info is None:
@@ -73,9 +76,14 @@ async def conversation(
     made = None if digest is None else await digest_of(chat, digest)
     marked = made.items[statement] if made and statement is not None and 0 <= statement < len(made.items) else None
     rests = marked.rests if marked else ()
-    if start is None or start >= stop:
-        start = max(0, rests[0][0] - 3) if rests else max(0, stop - PAGE)
-    logged = (await chat.log_page(start=start, stop=stop, limit=PAGE)).messages
+    message = rests[0][0] if rests and message is None else message
+    if start is not None and start < stop:
+        message = start
+    elif message is not None and message < stop:
+        start = message - 3
+    else:
+        start, message = stop - PAGE, stop - 1
+    start, logged = await _with_message(chat, max(start, 0), max(message, 0), stop)
     next_seq = logged[-1].seq + 1 if logged else stop
     return await visit.page(
         "conversation.html",
@@ -110,12 +118,13 @@ async def message(visit: InConversation, seq: int, part: int = 0) -> Response:
 async def picture(visit: InConversation, seq: int, no: int) -> Response:
     """A picture that a message has in itself, by its number from 1 on."""
     logged = await visit.chat.get(seq)
-    found = [] if logged is None else pictures(logged.message)
+    found = [] if logged is None else await aside(len(logged.message.raw), pictures, logged.message)
     if not 1 <= no <= len(found):
         raise NotFound("there is no such picture")
     kind, data = found[no - 1]
     try:
-        return Response(b64decode(data), media_type=kind, headers=HEADERS)
+        picture = await aside(len(data), b64decode, f"{data}==")  # some leave out the end, which browsers do not need
+        return Response(picture, media_type=kind, headers=HEADERS)
     except ValueError:
         raise NotFound("what stands for this picture cannot be read") from None
 
@@ -126,6 +135,16 @@ async def news(visit: InConversation, *, seen: int, told: int = 0) -> Response:
     head = await visit.chat.head()
     new = head.next_seq - max(seen, 0) if head else 0
     return await visit.page("_news.html", seen=seen, told=new) if new > told else Response(None, 204, HEADERS)
+
+
+async def _with_message(chat: Conversation, start: int, seq: int, stop: int) -> tuple[int, list[Logged]]:
+    """The messages of a page from `start` on, or, where they are large, from so much nearer to message `seq` that it is
+    among them; and where they begin."""
+    while True:
+        logged = (await chat.log_page(start=start, stop=stop, limit=PAGE)).messages
+        if start >= seq or not logged or logged[-1].seq >= seq:
+            return start, logged
+        start = (start + seq + 1) // 2
 
 
 async def digest_of(chat: Conversation, id: int) -> Digest | None:

@@ -53,9 +53,11 @@ async def recall(
     """The hits for a question, as it is asked in a conversation, or anywhere."""
     user = visit.caller.user(user or None) or ""
     asked = question if user and agent else ""
-    told = bool(conversation and user and agent)
-    if told and await visit.memory.conversation(conversation, scope=visit.scope(user, agent)).info() is None:
-        conversation = ""  # what a link may say is not said here
+    chat = None
+    if user and agent and conversation:
+        chat = visit.memory.conversation(conversation, scope=visit.scope(user, agent))
+    if chat is None or await chat.info() is None:
+        conversation = ""  # an address may name one that is not there
     result = None
     if asked.strip():
         result = await visit.memory.recall(asked, scope=visit.scope(user, agent), limit=SHOWN + MISSED)
