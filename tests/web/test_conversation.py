@@ -129,7 +129,7 @@ async def test_a_page_of_the_log_ends_where_it_is_large(signed_in: SignIn, site:
     function = {"name": "look_up", "arguments": "{}"}
     calls = [{"id": f"c{at}", "type": "function", "function": function} for at in range(100)]
     await memory.conversation("monday", scope=ADA).append(
-        {"role": "assistant", "content": None, "tool_calls": calls}, *(user("x" * 1_500_000) for _ in range(4))
+        {"role": "assistant", "content": None, "tool_calls": calls}, *(user("tick " * 300_000) for _ in range(4))
     )
     page = await signed_in("read")
 
