@@ -196,7 +196,7 @@ class _Handlers:
             return sendable(await getattr(self._verbs, verb)(memory, scope, **given))
         except HithertoError as error:
             raise MCPError(INVALID_PARAMS, sendable(access.tell(error))) from None
-        except Exception as error:
+        except Exception as error:  # as for a tool
             log.error("Showing %s failed", verb, exc_info=error)
             raise MCPError(INTERNAL_ERROR, _FAILED) from None
 

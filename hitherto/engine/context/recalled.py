@@ -309,15 +309,14 @@ async def found(
                 fewer = replace(query, limit=int(share * query.limit))
                 # What is elsewhere is read at the same time, and weighed when the best own score is known. In the
                 # search's order: each call of a reranker takes its time and its price.
-                others, ahead = tuple[Hit, ...](), None if loaded is None else replace(loaded)
+                ahead = None if loaded is None else replace(loaded)
                 own, _ = await asyncio.gather(
                     find(query, loaded, replace(query.criteria, conversation=handle.id)),
-                    find(fewer, ahead, elsewhere, rerank=False) if fewer.limit else asyncio.sleep(0),
+                    find(fewer, ahead, elsewhere, rerank=False),
                 )
-                if fewer.limit:
-                    best = max((hit.score for hit in own), default=0.0)
-                    fewer = replace(fewer, min_score=max(UNLIKELY, _NEAR_THE_BEST * best))
-                    others = await find(fewer, ahead, elsewhere, rerank=False)
+                best = max((hit.score for hit in own), default=0.0)
+                fewer = replace(fewer, min_score=max(UNLIKELY, _NEAR_THE_BEST * best))
+                others = await find(fewer, ahead, elsewhere, rerank=False)
                 before = len(chosen.pieces)
                 await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
                 left = query.limit - (len(chosen.pieces) - before)
