@@ -74,7 +74,7 @@ class TestInThisProcess:
     ) -> None:
         gate.open()
         memory._services.queue.submit(DigestJob(SCOPE.tenant, 999_999))
-        await until(lambda: "Digest 999999 is not due any more" in caplog.text, "it says so")
+        await memory.wait_for_digests()
         await self._goes_on(memory, tables, caplog)
 
     @pytest.mark.parametrize("how", ["clear", "delete"])

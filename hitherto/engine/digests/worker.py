@@ -122,7 +122,6 @@ class Worker:
             return
         self._refused = False
         if work is None:
-            log.debug("Digest %s is not due any more", job.digest)
             self._met_another = True
             return
         task = asyncio.current_task()
