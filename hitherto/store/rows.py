@@ -60,6 +60,12 @@ def as_messages(cursor: AsyncCursor[Any]) -> AsyncCursor[Logged]:
     return cursor
 
 
+def as_placed(cursor: AsyncCursor[Any]) -> AsyncCursor[tuple[int, int, Logged]]:
+    """The same cursor, of a statement that reads messages behind two numbers, whose rows are these three."""
+    cursor.row_factory = lambda _: lambda row: (row[0], row[1], logged_from(row[2:]))
+    return cursor
+
+
 async def fetched(cursor: AsyncCursor[T]) -> list[T]:
     """All rows of a result, read in parts, so that others go on in between."""
     begun, found = monotonic(), list[T]()

@@ -50,7 +50,6 @@ HALFWAY = NOW - timedelta(seconds=OTHERS // 2)
 LISTED = {"after": None, "before": None, "beyond_at": None, "beyond_ref": None, "metadata": "{}", "limit": 20}
 ITEMS = {name: value for name, value in PART.items() if name != "limit"}
 ITEMS["wire"] = "openai.chat"
-IN = {**MAIN, "ref": 1}
 
 FILL = f"""
     insert into hitherto.conversation (tenant, ref, user_id, agent, id, rev, next_seq, tokens, turns, dialogue,
@@ -220,11 +219,17 @@ CASES = {
     "messages that fit a budget, none": Case("messages", {**READ, "tokens": 10 * LENGTH + 1}, 0),
     "messages of a past revision": Case("messages", {**READ, "live_at": LENGTH // 4, "start": 4_000, "stop": 4_000}, 0),
     "messages from a start": Case("messages", {**READ, "start": LENGTH - 20}, 20),
-    "messages of two ranges": Case(
-        "messages_in", {**IN, "firsts": [40, LENGTH // 2], "lasts": [59, LENGTH // 2 + 19], "live_at": LENGTH}, 36
-    ),
-    "messages of ranges of another": Case(
-        "messages_in", {**IN, "ref": 2, "firsts": [0], "lasts": [9], "live_at": LENGTH}, 0
+    "messages of ranges of many conversations": Case(
+        "messages_of",
+        {
+            "tenant": "acme",
+            "user": "u",
+            "agents": ["a", "a", "a", "other"],
+            "conversations": ["c-0", "c-0", "c-1", "c-0"],
+            "firsts": [40, LENGTH // 2, 0, 0],
+            "lasts": [59, LENGTH // 2 + 19, 9, 9],
+        },
+        50,
     ),
     "payloads from a start": Case("payloads", {**ITEMS, "start": LENGTH - 20}, 20),
     "payloads of another": Case("payloads", {**ITEMS, "ref": 2}, 0),

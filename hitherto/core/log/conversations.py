@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from hitherto.core.cross_session import CrossSession
+from hitherto.core.log.message import Logged
 from hitherto.core.scope import Scope
 
 
@@ -57,6 +58,24 @@ class MessageRange:
     lasting: Lasting | None = None
     limit: int | None = None
     live_at: int | None = None
+
+
+class ConversationRange(NamedTuple):
+    """The messages `first` to `last`, by seq, of a user's conversation with `agent`."""
+
+    agent: str
+    conversation: str
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class RangeRead:
+    """What a `ConversationRange` has, ascending by seq: all but what expires now, retracted and erased messages too.
+    The conversation's view begins at `view_start`. Without a message, it may not exist."""
+
+    view_start: int = 0
+    messages: list[Logged] = field(default_factory=list[Logged])
 
 
 @dataclass(frozen=True, slots=True)

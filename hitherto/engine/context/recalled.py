@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Literal
@@ -279,17 +280,23 @@ async def found(
     chosen = _Chosen(count=count, room=room, reserved=reserved)
     seen = _Seen(handle, visible)
 
+    def most(query: RecallQuery) -> int:
+        return query.limit + len(seen.names) + _shown_before(visible)
+
+    async def read(query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter) -> None:
+        """Read what `find` weighs, while something else is done. Where this fails, `find` tries again."""
+        if loaded is not None:
+            with suppress(StoreError):
+                await recaller.read(loaded, _hidden(handle.id, visible, criteria), most(query))
+
     async def find(
         query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter, *, rerank: bool = True
     ) -> Sequence[Hit]:
         try:
             if loaded is not None:
+                within = _hidden(handle.id, visible, criteria)
                 answer = await recaller.find(
-                    loaded,
-                    _hidden(handle.id, visible, criteria),
-                    limit=query.limit + len(seen.names) + _shown_before(visible),
-                    min_score=query.min_score,
-                    rerank=rerank,
+                    loaded, within, limit=most(query), min_score=query.min_score, rerank=rerank
                 )
                 _miss(missing, [name for name in answer.missing if name not in _LAGGING])
                 return answer.hits
@@ -312,7 +319,7 @@ async def found(
                 ahead = None if loaded is None else replace(loaded)
                 own, _ = await asyncio.gather(
                     find(query, loaded, replace(query.criteria, conversation=handle.id)),
-                    find(fewer, ahead, elsewhere, rerank=False),
+                    read(fewer, ahead, elsewhere),
                 )
                 best = max((hit.score for hit in own), default=0.0)
                 fewer = replace(fewer, min_score=max(UNLIKELY, _NEAR_THE_BEST * best))
@@ -324,10 +331,10 @@ async def found(
             else:
                 others = await find(replace(query, limit=_BEST), loaded, elsewhere, rerank=False)
                 likely = sum(hit.score for hit in others[:_FIRST]) / _FIRST - UNLIKELY
-                most = min(chosen.room, max(_FEW, int(_ROOM * likely)))
-                if most > _FEW:
-                    others = await find(replace(query, limit=min(query.limit, hits_within(most))), loaded, elsewhere)
-                await chosen.choose(query, others, seen, room=most)
+                tokens = min(chosen.room, max(_FEW, int(_ROOM * likely)))
+                if tokens > _FEW:
+                    others = await find(replace(query, limit=min(query.limit, hits_within(tokens))), loaded, elsewhere)
+                await chosen.choose(query, others, seen, room=tokens)
         else:
             await chosen.choose(query, await find(query, loaded, query.criteria), seen)
     return Found(pieces=tuple(chosen.pieces), left_out=tuple(chosen.left_out))

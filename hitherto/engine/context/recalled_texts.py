@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.digests.digest import Digest
-from hitherto.core.log.conversations import ConversationFilter, MessageRange
+from hitherto.core.log.conversations import ConversationFilter, ConversationRange, MessageRange, RangeRead
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
-from hitherto.core.log.ranges import Ranges, joined
+from hitherto.core.log.ranges import joined, ranges
 from hitherto.core.log.speaker import Voice, parts_of, speaker_label, speaker_of
 from hitherto.core.plain_text import beside_data, without_data
 from hitherto.core.policy.key_values import key_values
@@ -30,9 +29,6 @@ from hitherto.errors import NotReproducible
 _NEAR, _FAR = 8, 64
 """Messages before and after a tool message that are searched for its group: few first, more where it is not whole."""
 
-_AT_ONCE = 4
-"""Conversations that are read at once."""
-
 _LOOKED_AT = 20
 """The newest conversations among which summaries are looked for."""
 
@@ -45,50 +41,49 @@ _RESULT = 300
 
 
 class GroupReader:
-    """Reads the groups of messages, of any conversation. Each conversation is looked at as it is when it is first asked
-    for."""
+    """Reads the groups of messages, of any conversation of the user."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._heads: dict[tuple[str, str], Head] = {}
-        self._read: dict[tuple[str, str], list[Logged]] = {}
-        self._around: dict[tuple[str, str], set[int]] = {}
+        self._read: list[tuple[ConversationRange, RangeRead]] = []
 
     async def read_around(self, hits: Sequence[Hit]) -> None:
-        """Read at once, in each conversation, what the groups of these hits are looked for in first."""
+        """Read at once what the groups of these hits are looked for in first."""
         around = defaultdict[tuple[str, str], set[int]](set)
         for hit in hits:
             if _in_group(hit) and hit.conversation is not None and hit.start is not None:
                 around[hit.agent, hit.conversation].add(hit.start)
-        for (agent, conversation), seqs in around.items():
-            near = joined((max(seq - _NEAR, 0), seq + _NEAR) for seq in seqs)
-            self._read[agent, conversation] = await self._messages(agent, conversation, near)
-            self._around[agent, conversation] = seqs
+        wanted = [
+            ConversationRange(*place, *near)
+            for place, seqs in around.items()
+            for near in joined((max(seq - _NEAR, 0), seq + _NEAR) for seq in seqs)
+        ]
+        self._read = [*zip(wanted, await self._messages(wanted), strict=True)]
 
     async def group(self, agent: str, conversation: str, seq: int) -> list[Logged]:
         """The live messages of the group of message `seq`, without others in between; empty if there are none."""
-        head = await self._head(agent, conversation)
         found: Group | None = None
+        view_start = 0
         for reach in (_NEAR, _FAR):
             start, end = max(seq - reach, 0), seq + reach
-            if reach == _NEAR and seq in self._around.get((agent, conversation), ()):
-                read = [one for one in self._read[agent, conversation] if start <= one.seq <= end]
-            else:
-                read = await self._messages(agent, conversation, ((start, end),))
-            near = groups([one for one in read if not one.erased], head.retracted)
-            found = next((one for one in near if any(member.seq == seq for member in one.members)), None)
+            read = await self._range(ConversationRange(agent, conversation, start, end))
+            view_start = read.view_start
+            near = [one for one in read.messages if start <= one.seq <= end]
+            live = [one for one in near if not one.erased and one.retracted_rev is None]
+            grouped = groups(live, ranges(one.seq for one in near if one.retracted_rev is not None))
+            found = next((one for one in grouped if any(member.seq == seq for member in one.members)), None)
             if found is not None and not found.open and not found.orphan and found.first > start:
                 break
-        return [] if found is None else [member for member in found.members if member.seq >= head.view_start]
+        return [] if found is None else [member for member in found.members if member.seq >= view_start]
 
-    async def _messages(self, agent: str, conversation: str, ranges: Ranges) -> list[Logged]:
-        head, scope = await self._head(agent, conversation), self._handle.beside(conversation, agent).scope
-        return await self._handle.services.store.messages_in(scope, conversation, head.ref, ranges, live_at=head.rev)
+    async def _range(self, wanted: ConversationRange) -> RangeRead:
+        for have, read in self._read:
+            if have[:2] == wanted[:2] and have.first <= wanted.first and wanted.last <= have.last:
+                return read
+        return (await self._messages([wanted]))[0]
 
-    async def _head(self, agent: str, conversation: str) -> Head:
-        if (agent, conversation) not in self._heads:
-            self._heads[agent, conversation] = await self._handle.beside(conversation, agent).head()
-        return self._heads[agent, conversation]
+    async def _messages(self, wanted: Sequence[ConversationRange]) -> list[RangeRead]:
+        return await self._handle.services.store.messages_of(self._handle.scope, wanted)
 
 
 async def recollection_of(
@@ -206,46 +201,31 @@ def _of_messages(
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
     """The pieces that a manifest says were recalled. Raises NotReproducible where one of them is gone."""
-    there = [*{(one.conversation, one.agent) for one in says if one.conversation is not None}]
-    read = dict[tuple[str, str | None], _Read]()
-    for at in range(0, len(there), _AT_ONCE):
-        some = there[at : at + _AT_ONCE]
-        found = await asyncio.gather(*(_read(handle.beside(*place), says, *place) for place in some))
-        read |= zip(some, found, strict=True)
-    return [await _again(handle, one, read) for one in says]
+    places = [_place(handle, one) for one in says]
+    wanted = [one for one in places if one is not None]
+    read = dict(zip(wanted, await handle.services.store.messages_of(handle.scope, wanted), strict=True))
+    return [
+        await _again(handle, one, [] if place is None else read[place].messages)
+        for one, place in zip(says, places, strict=True)
+    ]
 
 
-_Read = tuple[Head, Mapping[int, Logged]]
-"""The head of a conversation, which was read first, and those of the recalled messages that are live, by seq."""
+def _place(handle: Handle, says: RecalledEntry) -> ConversationRange | None:
+    """Where the messages of an entry are; None where it is none of messages."""
+    start, end = says.start, says.end
+    if says.kind != EntryKind.MESSAGE or says.conversation is None or start is None or end is None:
+        return None
+    there = 0 <= start <= end < 2**63
+    return ConversationRange(says.agent or handle.scope.agent, says.conversation, start, end) if there else None
 
 
-_NOTHING: tuple[None, Mapping[int, Logged]] = (None, {})
-
-
-async def _read(handle: Handle, says: Sequence[RecalledEntry], conversation: str, agent: str | None) -> _Read:
-    head = await handle.head()  # which erases what has expired
-    ranges = joined(
-        (one.start, one.end)
-        for one in says
-        if (one.conversation, one.agent, one.kind) == (conversation, agent, "message")
-        and one.start is not None
-        and one.end is not None
-        and 0 <= one.start <= one.end <= head.last_seq
-    )
-    store = handle.services.store
-    found = await store.messages_in(handle.scope, handle.id, head.ref, ranges, live_at=head.rev) if ranges else []
-    return head, {one.seq: one for one in found}
-
-
-async def _again(handle: Handle, says: RecalledEntry, read: Mapping[tuple[str, str | None], _Read]) -> RecalledPiece:
+async def _again(handle: Handle, says: RecalledEntry, read: Sequence[Logged]) -> RecalledPiece:
     found: RecalledPiece | None = None
-    other = None if says.conversation is None else handle.beside(says.conversation, says.agent)
-    head, live = _NOTHING if says.conversation is None else read[says.conversation, says.agent]
     match EntryKind(says.kind):
-        case EntryKind.MESSAGE if other is not None and head is not None:
-            found = await _messages_again(other, head, live, says)
-        case EntryKind.DIGEST if other is not None and head is not None:
-            found = await _digest_again(other, head, says)
+        case EntryKind.MESSAGE:
+            found = _messages_again(handle, read, says)
+        case EntryKind.DIGEST if says.conversation is not None:
+            found = await _digest_again(handle.beside(says.conversation, says.agent), says)
         case EntryKind.PASSAGE:
             found = await _passage_again(handle, says)
         case _:
@@ -258,27 +238,21 @@ async def _again(handle: Handle, says: RecalledEntry, read: Mapping[tuple[str, s
     return replace(found, here=_here(handle, found), characters=tuple(says.characters))
 
 
-async def _messages_again(
-    handle: Handle, head: Head, live: Mapping[int, Logged], says: RecalledEntry
-) -> RecalledPiece | None:
-    start, end = says.start, says.end
-    if start is None or end is None or not 0 <= start <= end <= head.last_seq:
-        return None
-    members = [live[seq] for seq in range(start, end + 1) if seq in live]
-    if len(members) <= end - start:  # some were retracted since, or erased
-        reading = MessageRange(start=start, stop=end + 1)
-        members = await handle.services.store.messages(handle.scope, handle.id, head.ref, reading)
-    if members and start != end:
+def _messages_again(handle: Handle, read: Sequence[Logged], says: RecalledEntry) -> RecalledPiece | None:
+    members = read
+    if read and says.start != says.end:
         # As the group was when its last message came: results may have come since, and messages been retracted.
-        then = members[-1].rev
-        grouped = groups([one for one in members if one.live(then)], head.retracted)
-        members = next((group.members for group in grouped if group.first == start), list[Logged]())
+        then = read[-1].rev
+        retracted = ranges(one.seq for one in read if one.retracted_rev is not None)
+        grouped = groups([one for one in read if one.live(then)], retracted)
+        members = next((group.members for group in grouped if group.first == says.start), list[Logged]())
     if not members or any(one.erased for one in members):
         return None
     return _of_messages(handle, members, says, RecallReason(says.why))
 
 
-async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
+async def _digest_again(handle: Handle, says: RecalledEntry) -> RecalledPiece | None:
+    head = await handle.head()  # which erases what has expired
     row = None if says.digest is None else await handle.services.store.digest(handle.scope, handle.id, says.digest)
     if row is None or row.completed_at is None or row.hidden_rev == 0:
         return None

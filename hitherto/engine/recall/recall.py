@@ -310,11 +310,10 @@ class Recaller:
         space = loaded.space
         hits: list[Hit] = []
         searched = 0
-        if loaded.question:
-            begun = await self._first(loaded, criteria, limit)
+        await self.read(loaded, criteria, limit)
+        if loaded.last is not None:
+            begun, candidates = loaded.last.search, loaded.last.candidates
             searched = begun.population.size
-            candidates = await self._candidates(loaded, criteria, begun)
-            loaded.last = _LastSearch(criteria=criteria, search=begun, candidates=candidates)
             most = limit if not rerank or self._services.reranker is None else max(limit, self._services.reranker.limit)
             hits = [_hit(one) for one in begun.weighed(candidates, most=most, min_score=min_score)]
         missing = list(loaded.missing)
@@ -328,6 +327,13 @@ class Recaller:
             space=None if space is None else space.name,
             searched=searched,
         )
+
+    async def read(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> None:
+        """Read what `find` weighs. A `find` that follows with the same filter and limit does not read it again."""
+        if loaded.question:
+            begun = await self._first(loaded, criteria, limit)
+            candidates = await self._candidates(loaded, criteria, begun)
+            loaded.last = _LastSearch(criteria=criteria, search=begun, candidates=candidates)
 
     async def _first(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> Search:
         """The first stage, off the event loop where there is much to go through."""
@@ -351,6 +357,8 @@ class Recaller:
         last = loaded.last if loaded.last is not None and loaded.last.begins(criteria, begun) else None
         known = set[Key]() if last is None else set(last.search.keys)
         rest = [key for key in begun.keys if key not in known]
+        if last is not None and not rest:
+            return last.candidates
         found = self._services.store.index.candidates(
             criteria, rest, space=loaded.space, around=rank.AROUND, relatives=loaded.search_data.relatives
         )

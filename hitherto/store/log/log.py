@@ -22,17 +22,18 @@ from hitherto.core.log.conversations import (
     AgentDefaults,
     ConversationFilter,
     ConversationInfo,
+    ConversationRange,
     Erasure,
     ExpiredConversation,
     Lasting,
     MessageRange,
+    RangeRead,
     Receipt,
     ScopeCounts,
     ScopePart,
 )
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Logged, Payload
-from hitherto.core.log.ranges import Ranges
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows
@@ -156,19 +157,23 @@ class LogStore(Part):
         # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
         return await self._all(SQL["messages"], values, of=rows.as_messages, binary=True)
 
-    async def messages_in(
-        self, scope: Scope, conversation: str, ref: int, ranges: Ranges, *, live_at: int
-    ) -> list[Logged]:
-        """The messages of several ranges that are live at a revision, ascending by seq; none when `ref` is not that
-        conversation's."""
-        values = {
-            **rows.scope_values(scope, conversation),
-            "ref": ref,
-            "firsts": rows.integers(first for first, _ in ranges),
-            "lasts": rows.integers(last for _, last in ranges),
-            "live_at": live_at,
-        }
-        return await self._all(SQL["messages_in"], values, of=rows.as_messages, binary=True)
+    async def messages_of(self, scope: Scope, ranges: Sequence[ConversationRange]) -> list[RangeRead]:
+        """For each range, what it has of the conversation that the scope's user has with its agent."""
+        found = [RangeRead() for _ in ranges]
+        if ranges:
+            values = {
+                "tenant": scope.tenant,
+                "user": scope.user,
+                "agents": [one.agent for one in ranges],
+                "conversations": [one.conversation for one in ranges],
+                "firsts": rows.integers(one.first for one in ranges),
+                "lasts": rows.integers(one.last for one in ranges),
+            }
+            read = await self._all(SQL["messages_of"], values, of=rows.as_placed, binary=True)
+            for nth, view_start, message in read:
+                found[nth - 1].view_start = view_start
+                found[nth - 1].messages.append(message)
+        return found
 
     async def seq_of(self, scope: Scope, conversation: str, id: str) -> int | None:
         """The message of the conversation that has this id, or had it before it was erased; None if none has."""

@@ -144,19 +144,22 @@ where not %(live)s or {came_back_by}
 order by m.seq
 limit %(limit)s;
 
--- name: messages_in
--- The live messages of some ranges of seqs that do not overlap.
-select {message_columns}
-from hitherto.conversation c
+-- name: messages_of
+-- The messages of ranges of seqs, in conversations of one user: with the nth range, and where its conversation's view
+-- begins.
+select r.nth, c.view_start, {message_columns}
+from unnest(%(agents)s::text[], %(conversations)s::text[], %(firsts)s::bigint[], %(lasts)s::bigint[])
+    with ordinality as r (agent, conversation, first, last, nth)
 cross join lateral (
-    select a.* from unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) as r (first, last)
-    cross join lateral (
-        select * from hitherto.message m
-        where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= r.first and m.seq <= r.last and {there_at} offset 0
-    ) a
+    select o.ref, o.view_start from hitherto.conversation o
+    where o.tenant = %(tenant)s and o.user_id = %(user)s and o.agent = r.agent and o.id = r.conversation limit 1
+) c
+cross join lateral (
+    select * from hitherto.message m
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= r.first and m.seq <= r.last
+      and not hitherto.expiring(m.expires_at) offset 0
 ) m
-where c.tenant = %(tenant)s and c.user_id = %(user)s and c.agent = %(agent)s and c.id = %(conversation)s and c.ref = %(ref)s
-order by m.seq;
+order by r.nth, m.seq;
 
 -- name: messages_by_id
 -- The messages that have some ids, or had before they were erased: the hashes of these, and the seqs.
