@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,10 @@ from hypothesis import settings
 from hitherto.core.scope import Scope
 from hitherto.store.store import Store
 from tests.databases import Databases, Server
+from tests.patience import PATIENCE
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
 
 settings.register_profile("hitherto", max_examples=50, deadline=None)
 settings.register_profile("long", settings.get_profile("hitherto"), max_examples=300)
@@ -98,3 +103,17 @@ async def database(make_database: Callable[[], Coroutine[Any, Any, str]]) -> str
 async def store(databases: Databases, row_security: bool) -> Store:
     """A store, open and empty."""
     return await databases.store(row_security=row_security)
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One for all tests of pages, each of which has windows of its own: to start it takes longer than most of them."""
+    from playwright.async_api import async_playwright
+
+    program = shutil.which("chromium-headless-shell") or shutil.which("chromium")  # the first takes half of the time
+    if program is None:
+        pytest.skip("needs chromium-headless-shell or chromium, packages of the system")
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=program, timeout=PATIENCE * 1_000)
+        yield opened
+        await opened.close()

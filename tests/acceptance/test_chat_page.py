@@ -4,13 +4,12 @@ down."""
 from __future__ import annotations
 
 import re
-import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Dialog, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Dialog, Page, expect
 
 import hitherto
 from hitherto import Scope, assistant, user
@@ -22,11 +21,9 @@ from tests.providers.models.endpoint import Answer, Body, Endpoint, refused
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCOPE = Scope(tenant="local", user="me", agent="chat")
-CHROMIUM = shutil.which("chromium")
 DOWN = refused(503, "overloaded")
 CHANGED = "This chat was changed elsewhere, such as in another tab. You see it as it is now."
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (a package of the system)")
 expect.set_options(timeout=PATIENCE * 1_000)
 
 
@@ -71,14 +68,6 @@ def address(model: Model, database_of_page: str, tmp_path_factory: pytest.TempPa
     given = {"HITHERTO_DATABASE": database_of_page, "OPENAI_BASE_URL": model.endpoint.url, "OPENAI_API_KEY": "k"}
     with running(words, tmp_path_factory.mktemp("page"), **given) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=CHROMIUM, timeout=PATIENCE * 1_000)
-        yield opened
-        await opened.close()
 
 
 @pytest.fixture

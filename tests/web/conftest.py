@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Literal
 
 import pytest
 from aiohttp import ClientSession, DummyCookieJar
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 import hitherto
 from hitherto import Memory, Scope
@@ -19,7 +18,6 @@ from tests.http.serving import LIMITS, listening
 from tests.patience import PATIENCE
 
 ADA = Scope(tenant="acme", user="ada", agent="cook")
-CHROMIUM = shutil.which("chromium")
 
 expect.set_options(timeout=PATIENCE * 1_000)
 
@@ -56,20 +54,10 @@ async def http() -> AsyncIterator[ClientSession]:
 
 
 @pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("needs chromium (a package of the system)")
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=CHROMIUM, timeout=PATIENCE * 1_000)
-        yield opened
-        await opened.close()
-
-
-@pytest.fixture
 async def signed_in(browser: Browser, site: str, memory: Memory) -> AsyncIterator[SignIn]:
     """Opens a browser window that is signed in with a key of these rights. What the policy for content refuses, and any
     error of a script, fails the test; so does a request to elsewhere."""
-    wrong = list[str]()
+    wrong, opened = list[str](), list[BrowserContext]()
 
     async def open_page(
         *rights: Right | Literal["read", "write", "review", "admin"],
@@ -79,6 +67,7 @@ async def signed_in(browser: Browser, site: str, memory: Memory) -> AsyncIterato
     ) -> Page:
         made = await memory.keys(tenant).create("tests", rights=list(rights or ("admin",)), user=user)
         context = await browser.new_context(**looks)  # type: ignore[arg-type]
+        opened.append(context)
         context.set_default_timeout(PATIENCE * 1_000)
         page = await context.new_page()
         page.on(
@@ -94,4 +83,6 @@ async def signed_in(browser: Browser, site: str, memory: Memory) -> AsyncIterato
         return page
 
     yield open_page
+    for context in opened:
+        await context.close()
     assert wrong == []
