@@ -43,7 +43,7 @@ def likeness(codes: NDArray[np.uint8], question: NDArray[np.floating]) -> NDArra
     else:
         differing = np.bitwise_count(codes ^ asked)
     cosines = np.cos(np.pi * np.arange(dimensions + 1) / dimensions).astype(np.float32)
-    return cosines[differing.sum(axis=1, dtype=np.int16)]
+    return cosines[differing.T.astype(np.int16, order="C").sum(axis=0)]  # ten times as fast as along the rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ OF_NO_AGENT = ""
 """The agent of what belongs to a user and no agent; no agent can have this name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """What entries are made of. `origin` is the number of its conversation, document or fact; `place` is a message's
     seq, a digest's id, a passage's place in its document, or 0 for a fact. With `kind`, these identify it within the
@@ -134,7 +134,7 @@ class IndexEntry:
     terms: TermCounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class IndexedPassage:
     """An entry of a candidate, by its number: the passage from `start` to `end` of its text. `vector` is None where it
     has none in the space asked for."""
@@ -145,7 +145,7 @@ class IndexedPassage:
     vector: Vector | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """A source that may be a hit, as it stands now, with its entries: its passages, in their order. `scope` is the
     number of theirs. `source.text` is cut after `TEXT` characters."""

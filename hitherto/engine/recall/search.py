@@ -205,7 +205,9 @@ def _within(block: IndexBlock, criteria: SearchFilter, search_data: SearchData) 
     if criteria.kinds == frozenset(EntryKind):
         mask = kinds > 0
     else:
-        mask = np.isin(kinds, [CODES[kind] for kind in criteria.kinds])
+        wanted = np.zeros(FURTHER, np.bool_)
+        wanted[[CODES[kind] for kind in criteria.kinds]] = True
+        mask = wanted[kinds]
     if not criteria.needs_origin_columns and not search_data.unseen:
         return mask
     assert block.origins is not None, "it was asked for"

@@ -17,6 +17,7 @@ from hitherto.core.log.time_zone import with_offset
 from hitherto.core.recall.filter import CODES, FURTHER, EntryKind, SearchFilter
 from hitherto.core.recall.index import TEXT, Candidate, IndexBlock, IndexedPassage, Relative, Source
 from hitherto.core.recall.vectors import Space
+from hitherto.frozen import build
 
 SEGMENT = 4_096
 """Entries of a segment. Segments are stored in this size: another one needs a migration."""
@@ -201,7 +202,8 @@ def source_from(row: Row, *, author: str | None = None) -> Source:
     kind, origin, place, text, said_at, said_offset, conversation, start, end, role, agent, subject = row[:12]
     title, doc_type, namespace, metadata = row[12:16] if len(row) > 12 else (None, None, None, None)
     private = len(row) > 16 and row[16]
-    return Source(
+    return build(
+        Source,
         kind=KINDS[kind],
         origin=origin,
         place=place,
@@ -238,12 +240,13 @@ def candidates_from(rows: Sequence[Row]) -> list[Candidate]:
     halves = np.frombuffer(b"".join([row[2] for row in rows if row[2]]), "<f2")
     vectors = iter(halves.astype(np.float32).reshape(coded, -1) if coded else ())
     return [
-        Candidate(
+        build(
+            Candidate,
             scope=scope,
             source=source_from(source, author=author),
             passages=tuple(
                 [
-                    IndexedPassage(no=no, start=start, end=end, vector=next(vectors) if has else None)
+                    build(IndexedPassage, no=no, start=start, end=end, vector=next(vectors) if has else None)
                     for no, start, end, has in passages
                 ]
             ),
