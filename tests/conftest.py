@@ -107,7 +107,7 @@ async def store(databases: Databases, row_security: bool) -> Store:
 
 @pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """One for all tests of pages, each of which has windows of its own: to start it takes longer than most of them."""
+    """One for all tests of pages, each with windows of its own. Starting one takes longer than most of these tests."""
     from playwright.async_api import async_playwright
 
     program = shutil.which("chromium-headless-shell") or shutil.which("chromium")  # the first takes half of the time

@@ -30,7 +30,7 @@ from hitherto.core.log.ranges import Ranges
 from hitherto.core.log.time_zone import in_utc, offset_of, with_offset
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
-from hitherto.frozen import build
+from hitherto.frozen import build, change
 
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -60,9 +60,16 @@ def as_messages(cursor: AsyncCursor[Any]) -> AsyncCursor[Logged]:
     return cursor
 
 
-def as_placed(cursor: AsyncCursor[Any]) -> AsyncCursor[tuple[int, int, Logged]]:
-    """The same cursor, of a statement that reads messages behind two numbers, whose rows are these three."""
-    cursor.row_factory = lambda _: lambda row: (row[0], row[1], logged_from(row[2:]))
+def as_messages_of_ranges(cursor: AsyncCursor[Any]) -> AsyncCursor[tuple[int, int, Logged]]:
+    """The same cursor, of the statement `messages_of`, whose rows are the number of a range, where the view begins, and
+    a message, which counts as erased when its time has come."""
+
+    def made(row: Row) -> tuple[int, int, Logged]:
+        nth, view_start, expired, *message = row
+        logged = logged_from(message)
+        return nth, view_start, change(logged, erased=True) if expired else logged
+
+    cursor.row_factory = lambda _: made
     return cursor
 
 

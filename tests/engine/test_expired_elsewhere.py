@@ -14,6 +14,7 @@ import pytest
 import hitherto
 from hitherto import Conversation, Memory, assistant, user
 from hitherto.core.digests.digest import Status
+from hitherto.core.recall.filter import EntryKind
 from hitherto.engine.context.recalled import RecallOptions
 from hitherto.errors import NotReproducible
 from hitherto.providers.scripted import Gate, Scripted, items
@@ -34,6 +35,14 @@ async def unnoticed(store: Store, chat: Conversation) -> None:
     secret = user(f"The password is {SECRET}.").expiring(datetime.now(UTC) + PAST)
     await chat.append(secret, assistant("I see."))
     await write(store, chat.id, scope=chat.scope, next_expiry=None, same_rev=True)
+
+
+def sail(call: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call, "name": "sail", "arguments": "{}"}
+
+
+def sailed(call: str, says: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call, "output": says}
 
 
 async def noticed(store: Store, chat: Conversation) -> None:
@@ -132,6 +141,38 @@ class TestElsewhere:
             await noticed(store, memory.conversation("old", scope=SCOPE))
             with pytest.raises(NotReproducible):
                 await new.rebuild(made.manifest)
+
+    async def test_a_manifest_brings_back_what_does_not_rest_on_it(self, store: Store) -> None:
+        async with open_on(store, embedder="none") as memory:
+            old = memory.conversation("old", scope=SCOPE, policy=POLICIES["archive"])
+            for number in range(3):
+                await old.append(user(f"Question {number}?"), assistant(f"Answer {number}."))
+                await memory.wait_for_digests()
+            await memory.wait_for_index()
+            new = memory.conversation("new", scope=SCOPE)
+            made = await new.context("What was answer 1?", recall=RecallOptions(kinds=frozenset({EntryKind.PASSAGE})))
+            assert made.manifest.recalled
+            await unnoticed(store, old)
+            await noticed(store, old)
+            assert (await new.rebuild(made.manifest)).request == made.request
+
+    async def test_calls_on_both_sides_of_its_place_are_one_group(self, store: Store) -> None:
+        """Where it was taken back, and the calls are of one answer: whether it is erased yet or not."""
+        async with open_on(store, embedder="none") as memory:
+            old = memory.conversation("old", scope=SCOPE)
+            await old.append(user("Sail, please."), sail("a"))
+            await unnoticed(store, old)
+            await old.rewind(to=1)
+            await old.append(sail("b"), sailed("a", "Porto is quiet."), sailed("b", "The harbor of Lisbon is full."))
+            await memory.wait_for_index()
+            new = memory.conversation("new", scope=SCOPE)
+            made = await new.context("Is the harbor of Lisbon full?", recall=True)
+            assert [(one.start, one.end) for one in made.manifest.recalled] == [(1, 6)]
+            await noticed(store, old)
+            assert (await new.context("Is the harbor of Lisbon full?", recall=True)).request == made.request
+            await memory.purge_expired()
+            assert (await new.context("Is the harbor of Lisbon full?", recall=True)).request == made.request
+            assert (await new.rebuild(made.manifest)).request == made.request
 
 
 class TestRestated:

@@ -16,7 +16,7 @@ import hitherto
 from hitherto import Memory, RecallOptions, assistant, token_threshold, user
 from hitherto.core.context.manifest import changes_since
 from hitherto.core.recall.filter import EntryKind
-from hitherto.errors import InvalidInput, StoreError
+from hitherto.errors import InvalidInput, NotReproducible, StoreError
 from hitherto.providers.scripted import ScriptedEmbedder
 from hitherto.store.store import Store
 from tests.conftest import SCOPE
@@ -68,6 +68,16 @@ async def test_what_was_recalled_and_taken_back_since_is_made_again(memory: Memo
     assert made.manifest.recalled
     await chat.rewind(to=1)
     assert (await chat.rebuild(made.manifest)).request == made.request
+
+
+async def test_a_manifest_reads_no_more_than_a_context_can_have_recalled(memory: Memory) -> None:
+    chat = memory.conversation("c", scope=SCOPE)
+    await chat.append(*(user(f"Ada is in town {number}.") for number in range(300)))
+    await memory.wait_for_index()
+    made = await chat.context("Where was Ada, in town 3?", budget=400, recall=True)
+    all_of_it = made.manifest.recalled[0].model_copy(update={"start": 0, "end": 299})
+    with pytest.raises(NotReproducible, match="that this context recalled"):
+        await chat.rebuild(made.manifest.model_copy(update={"recalled": [all_of_it]}))
 
 
 async def test_each_request_of_a_turn_is_kept_and_only_so_many(memory: Memory) -> None:

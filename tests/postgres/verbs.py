@@ -10,7 +10,7 @@ from hitherto.core.digests.digest import Claim, Digest, DigestJob, DigestWork, S
 from hitherto.core.facts.queries import FactFilter, KnownFactsQuery
 from hitherto.core.key import ApiKey, Right
 from hitherto.core.ledger import ModelCall, Purpose
-from hitherto.core.log.conversations import AgentDefaults, ConversationFilter, ConversationRange, MessageRange
+from hitherto.core.log.conversations import AgentDefaults, ConversationFilter, MessageRange
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.run import EventKind, RunStatus, new_event
 from hitherto.store.store import Store
@@ -64,7 +64,7 @@ VERBS: dict[str, Callable[[Store], Awaitable[object]]] = {
     "head": lambda store: store.head(SCOPE, "c"),
     "head at a revision": lambda store: store.head(SCOPE, "c", at=1),
     "messages": lambda store: store.messages(SCOPE, "c", 1, MessageRange(start=0, stop=9)),
-    "messages_of": lambda store: store.messages_of(SCOPE, [ConversationRange(SCOPE.agent, "c", 0, 9)]),
+    "messages_of": lambda store: store.messages_of(SCOPE, {(SCOPE.agent, "c"): ((0, 9),)}),
     "payloads": lambda store: store.payloads(SCOPE, "c", 1, MessageRange(start=0, stop=9), wire="openai.chat"),
     "digests": lambda store: store.digests(SCOPE, "c"),
     "digest": lambda store: store.digest(SCOPE, "c", 1),

@@ -60,22 +60,12 @@ class MessageRange:
     live_at: int | None = None
 
 
-class ConversationRange(NamedTuple):
-    """The messages `first` to `last`, by seq, of a user's conversation with `agent`."""
+class RangesRead(NamedTuple):
+    """The messages of some ranges of a conversation, ascending by seq, retracted and erased ones too; one whose time
+    has come counts as erased. Its view begins at `view_start` (0 where there are no messages)."""
 
-    agent: str
-    conversation: str
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
-class RangeRead:
-    """What a `ConversationRange` has, ascending by seq: all but what expires now, retracted and erased messages too.
-    The conversation's view begins at `view_start`. Without a message, it may not exist."""
-
-    view_start: int = 0
-    messages: list[Logged] = field(default_factory=list[Logged])
+    view_start: int
+    messages: list[Logged]
 
 
 @dataclass(frozen=True, slots=True)

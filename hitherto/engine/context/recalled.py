@@ -280,14 +280,14 @@ async def found(
     chosen = _Chosen(count=count, room=room, reserved=reserved)
     seen = _Seen(handle, visible)
 
-    def most(query: RecallQuery) -> int:
+    def hits_to_find(query: RecallQuery) -> int:
         return query.limit + len(seen.names) + _shown_before(visible)
 
     async def read(query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter) -> None:
         """Read what `find` weighs, while something else is done. Where this fails, `find` tries again."""
         if loaded is not None:
             with suppress(StoreError):
-                await recaller.read(loaded, _hidden(handle.id, visible, criteria), most(query))
+                await recaller.read(loaded, _hidden(handle.id, visible, criteria), hits_to_find(query))
 
     async def find(
         query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter, *, rerank: bool = True
@@ -296,7 +296,7 @@ async def found(
             if loaded is not None:
                 within = _hidden(handle.id, visible, criteria)
                 answer = await recaller.find(
-                    loaded, within, limit=most(query), min_score=query.min_score, rerank=rerank
+                    loaded, within, limit=hits_to_find(query), min_score=query.min_score, rerank=rerank
                 )
                 _miss(missing, [name for name in answer.missing if name not in _LAGGING])
                 return answer.hits
@@ -314,8 +314,7 @@ async def found(
             if query.own_cut:
                 share = handle.services.settings.recall_others_share
                 fewer = replace(query, limit=int(share * query.limit))
-                # What is elsewhere is read at the same time, and weighed when the best own score is known. In the
-                # search's order: each call of a reranker takes its time and its price.
+                # What is elsewhere is read at the same time, and weighed when the best own score is known.
                 ahead = None if loaded is None else replace(loaded)
                 own, _ = await asyncio.gather(
                     find(query, loaded, replace(query.criteria, conversation=handle.id)),
@@ -323,6 +322,7 @@ async def found(
                 )
                 best = max((hit.score for hit in own), default=0.0)
                 fewer = replace(fewer, min_score=max(UNLIKELY, _NEAR_THE_BEST * best))
+                # Not reranked: each call takes its time and its price.
                 others = await find(fewer, ahead, elsewhere, rerank=False)
                 before = len(chosen.pieces)
                 await chosen.choose(fewer, others, seen, room=int(share * chosen.room))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 
 from hitherto.core.context.manifest import RecalledEntry
 from hitherto.core.context.recalled import RecalledPiece, RecallReason
 from hitherto.core.digests.digest import Digest
-from hitherto.core.log.conversations import ConversationFilter, ConversationRange, MessageRange, RangeRead
+from hitherto.core.log.conversations import ConversationFilter, MessageRange, RangesRead
 from hitherto.core.log.frontier import DigestAction
 from hitherto.core.log.group import Group, groups
 from hitherto.core.log.head import Head, StandingSummary
 from hitherto.core.log.message import Logged, Role
-from hitherto.core.log.ranges import joined, ranges
+from hitherto.core.log.ranges import Ranges, all_in, joined, ranges
 from hitherto.core.log.speaker import Voice, parts_of, speaker_label, speaker_of
 from hitherto.core.plain_text import beside_data, without_data
 from hitherto.core.policy.key_values import key_values
@@ -41,49 +43,66 @@ _RESULT = 300
 
 
 class GroupReader:
-    """Reads the groups of messages, of any conversation of the user."""
+    """Reads messages and their groups, of any conversation of the user: `where` is its agent and its id."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._read: list[tuple[ConversationRange, RangeRead]] = []
+        self._read: dict[tuple[str, str], tuple[Ranges, RangesRead]] = {}
 
     async def read_around(self, hits: Sequence[Hit]) -> None:
         """Read at once what the groups of these hits are looked for in first."""
-        around = defaultdict[tuple[str, str], set[int]](set)
-        for hit in hits:
-            if _in_group(hit) and hit.conversation is not None and hit.start is not None:
-                around[hit.agent, hit.conversation].add(hit.start)
-        wanted = [
-            ConversationRange(*place, *near)
-            for place, seqs in around.items()
-            for near in joined((max(seq - _NEAR, 0), seq + _NEAR) for seq in seqs)
-        ]
-        self._read = [*zip(wanted, await self._messages(wanted), strict=True)]
+        await self.read(
+            ((hit.agent, hit.conversation), *_around(hit.start, _NEAR))
+            for hit in hits
+            if _in_group(hit) and hit.conversation is not None and hit.start is not None
+        )
+
+    async def read(self, wanted: Iterable[_MessageRange]) -> None:
+        """Read these ranges at once, in place of what was read before."""
+        parts = defaultdict[tuple[str, str], list[tuple[int, int]]](list)
+        for where, first, last in wanted:
+            parts[where].append((first, last))
+        once = {where: joined(some) for where, some in parts.items()}
+        found = await self._handle.services.store.messages_of(self._handle.scope, once)
+        self._read = {where: (once[where], read) for where, read in found.items()}
+
+    async def messages(self, where: tuple[str, str], first: int, last: int) -> RangesRead:
+        """The messages of a range, which is read now unless it was before."""
+        covered, found = self._read.get(where, _NOTHING)
+        if not all_in(covered, first, last):
+            read = await self._handle.services.store.messages_of(self._handle.scope, {where: ((first, last),)})
+            return read[where]
+        begin = bisect_left(found.messages, first, key=attrgetter("seq"))
+        end = bisect_right(found.messages, last, key=attrgetter("seq"))
+        return found._replace(messages=found.messages[begin:end])
 
     async def group(self, agent: str, conversation: str, seq: int) -> list[Logged]:
         """The live messages of the group of message `seq`, without others in between; empty if there are none."""
         found: Group | None = None
         view_start = 0
         for reach in (_NEAR, _FAR):
-            start, end = max(seq - reach, 0), seq + reach
-            read = await self._range(ConversationRange(agent, conversation, start, end))
-            view_start = read.view_start
-            near = [one for one in read.messages if start <= one.seq <= end]
-            live = [one for one in near if not one.erased and one.retracted_rev is None]
-            grouped = groups(live, ranges(one.seq for one in near if one.retracted_rev is not None))
-            found = next((one for one in grouped if any(member.seq == seq for member in one.members)), None)
-            if found is not None and not found.open and not found.orphan and found.first > start:
+            first, last = _around(seq, reach)
+            view_start, read = await self.messages((agent, conversation), first, last)
+            found = next((one for one in _grouped(read) if any(member.seq == seq for member in one.members)), None)
+            if found is not None and not found.open and not found.orphan and found.first > first:
                 break
         return [] if found is None else [member for member in found.members if member.seq >= view_start]
 
-    async def _range(self, wanted: ConversationRange) -> RangeRead:
-        for have, read in self._read:
-            if have[:2] == wanted[:2] and have.first <= wanted.first and wanted.last <= have.last:
-                return read
-        return (await self._messages([wanted]))[0]
 
-    async def _messages(self, wanted: Sequence[ConversationRange]) -> list[RangeRead]:
-        return await self._handle.services.store.messages_of(self._handle.scope, wanted)
+_MessageRange = tuple[tuple[str, str], int, int]
+"""A conversation, by its agent and its id, and the first and the last of some messages there."""
+
+_NOTHING: tuple[Ranges, RangesRead] = ((), RangesRead(0, []))
+
+
+def _around(seq: int, reach: int) -> tuple[int, int]:
+    return max(seq - reach, 0), seq + reach
+
+
+def _grouped(read: Sequence[Logged], at: int | None = None) -> list[Group]:
+    """The groups of those that are live now, or were at a revision."""
+    live = [one for one in read if (one.retracted_rev is None if at is None else one.live(at))]
+    return groups(live, ranges(one.seq for one in read if one.retracted_rev is not None))
 
 
 async def recollection_of(
@@ -201,31 +220,33 @@ def _of_messages(
 
 async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledPiece]:
     """The pieces that a manifest says were recalled. Raises NotReproducible where one of them is gone."""
-    places = [_place(handle, one) for one in says]
-    wanted = [one for one in places if one is not None]
-    read = dict(zip(wanted, await handle.services.store.messages_of(handle.scope, wanted), strict=True))
-    return [
-        await _again(handle, one, [] if place is None else read[place].messages)
-        for one, place in zip(says, places, strict=True)
-    ]
+    others = {(one.conversation, one.agent) for one in says if one.kind != EntryKind.MESSAGE and one.conversation}
+    heads = {there: await handle.beside(*there).head() for there in others}  # which erases what has expired
+    reader = GroupReader(handle)
+    await reader.read(found for one in says if (found := _range_of(handle, one)) is not None)
+    return [await _again(handle, one, reader, heads) for one in says]
 
 
-def _place(handle: Handle, says: RecalledEntry) -> ConversationRange | None:
-    """Where the messages of an entry are; None where it is none of messages."""
+def _range_of(handle: Handle, says: RecalledEntry) -> _MessageRange | None:
+    """The messages that an entry stands for; None for an entry of another kind, and where no group can be."""
     start, end = says.start, says.end
     if says.kind != EntryKind.MESSAGE or says.conversation is None or start is None or end is None:
         return None
-    there = 0 <= start <= end < 2**63
-    return ConversationRange(says.agent or handle.scope.agent, says.conversation, start, end) if there else None
+    if not 0 <= start <= end <= start + 2 * _FAR or end >= 2**63:
+        return None
+    return (handle.beside(says.conversation, says.agent).scope.agent, says.conversation), start, end
 
 
-async def _again(handle: Handle, says: RecalledEntry, read: Sequence[Logged]) -> RecalledPiece:
+async def _again(
+    handle: Handle, says: RecalledEntry, reader: GroupReader, heads: Mapping[tuple[str, str | None], Head]
+) -> RecalledPiece:
     found: RecalledPiece | None = None
     match EntryKind(says.kind):
-        case EntryKind.MESSAGE:
-            found = _messages_again(handle, read, says)
-        case EntryKind.DIGEST if says.conversation is not None:
-            found = await _digest_again(handle.beside(says.conversation, says.agent), says)
+        case EntryKind.MESSAGE if (asked := _range_of(handle, says)) is not None:
+            found = _messages_again(handle, (await reader.messages(*asked)).messages, says)
+        case EntryKind.DIGEST if says.conversation:
+            there = says.conversation, says.agent
+            found = await _digest_again(handle.beside(*there), heads[there], says)
         case EntryKind.PASSAGE:
             found = await _passage_again(handle, says)
         case _:
@@ -242,17 +263,14 @@ def _messages_again(handle: Handle, read: Sequence[Logged], says: RecalledEntry)
     members = read
     if read and says.start != says.end:
         # As the group was when its last message came: results may have come since, and messages been retracted.
-        then = read[-1].rev
-        retracted = ranges(one.seq for one in read if one.retracted_rev is not None)
-        grouped = groups([one for one in read if one.live(then)], retracted)
+        grouped = _grouped(read, read[-1].rev)
         members = next((group.members for group in grouped if group.first == says.start), list[Logged]())
     if not members or any(one.erased for one in members):
         return None
     return _of_messages(handle, members, says, RecallReason(says.why))
 
 
-async def _digest_again(handle: Handle, says: RecalledEntry) -> RecalledPiece | None:
-    head = await handle.head()  # which erases what has expired
+async def _digest_again(handle: Handle, head: Head, says: RecalledEntry) -> RecalledPiece | None:
     row = None if says.digest is None else await handle.services.store.digest(handle.scope, handle.id, says.digest)
     if row is None or row.completed_at is None or row.hidden_rev == 0:
         return None

@@ -306,16 +306,14 @@ class Recaller:
     async def find(
         self, loaded: LoadedSearch, criteria: SearchFilter, *, limit: int, min_score: float, rerank: bool
     ) -> RecallResult:
-        """The second half: one more round trip, and a call of the reranker if there is one."""
+        """The second half: at most one more round trip, and a call of the reranker if there is one."""
         space = loaded.space
         hits: list[Hit] = []
         searched = 0
-        await self.read(loaded, criteria, limit)
-        if loaded.last is not None:
-            begun, candidates = loaded.last.search, loaded.last.candidates
-            searched = begun.population.size
+        if (last := await self.read(loaded, criteria, limit)) is not None:
+            searched = last.search.population.size
             most = limit if not rerank or self._services.reranker is None else max(limit, self._services.reranker.limit)
-            hits = [_hit(one) for one in begun.weighed(candidates, most=most, min_score=min_score)]
+            hits = [_hit(one) for one in last.search.weighed(last.candidates, most=most, min_score=min_score)]
         missing = list(loaded.missing)
         if rerank and self._services.reranker is not None and len(hits) > 1:
             async with self._calls.recorded(criteria.scope) as ledger:
@@ -328,12 +326,15 @@ class Recaller:
             searched=searched,
         )
 
-    async def read(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> None:
-        """Read what `find` weighs. A `find` that follows with the same filter and limit does not read it again."""
-        if loaded.question:
-            begun = await self._first(loaded, criteria, limit)
-            candidates = await self._candidates(loaded, criteria, begun)
-            loaded.last = _LastSearch(criteria=criteria, search=begun, candidates=candidates)
+    async def read(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> _LastSearch | None:
+        """Read what `find` weighs; None for an empty question. A `find` that follows with the same filter and limit
+        does not read it again."""
+        if not loaded.question:
+            return None
+        begun = await self._first(loaded, criteria, limit)
+        candidates = await self._candidates(loaded, criteria, begun)
+        loaded.last = _LastSearch(criteria=criteria, search=begun, candidates=candidates)
+        return loaded.last
 
     async def _first(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> Search:
         """The first stage, off the event loop where there is much to go through."""

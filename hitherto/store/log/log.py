@@ -22,18 +22,18 @@ from hitherto.core.log.conversations import (
     AgentDefaults,
     ConversationFilter,
     ConversationInfo,
-    ConversationRange,
     Erasure,
     ExpiredConversation,
     Lasting,
     MessageRange,
-    RangeRead,
+    RangesRead,
     Receipt,
     ScopeCounts,
     ScopePart,
 )
 from hitherto.core.log.head import Head, HeadWithCalls
 from hitherto.core.log.message import Logged, Payload
+from hitherto.core.log.ranges import Ranges
 from hitherto.core.page import PAGE_ENTRY, PAGE_SIZE
 from hitherto.core.scope import Scope
 from hitherto.store import rows
@@ -157,23 +157,28 @@ class LogStore(Part):
         # Binary, as whole histories are read: numbers and times are parsed in a fraction of the time.
         return await self._all(SQL["messages"], values, of=rows.as_messages, binary=True)
 
-    async def messages_of(self, scope: Scope, ranges: Sequence[ConversationRange]) -> list[RangeRead]:
-        """For each range, what it has of the conversation that the scope's user has with its agent."""
-        found = [RangeRead() for _ in ranges]
-        if ranges:
-            values = {
-                "tenant": scope.tenant,
-                "user": scope.user,
-                "agents": [one.agent for one in ranges],
-                "conversations": [one.conversation for one in ranges],
-                "firsts": rows.integers(one.first for one in ranges),
-                "lasts": rows.integers(one.last for one in ranges),
-            }
-            read = await self._all(SQL["messages_of"], values, of=rows.as_placed, binary=True)
+    async def messages_of(
+        self, scope: Scope, wanted: Mapping[tuple[str, str], Ranges]
+    ) -> dict[tuple[str, str], RangesRead]:
+        """The messages of ranges of seqs, in conversations of the scope's user, each by its agent and its id."""
+        parts = [(where, first, last) for where, some in wanted.items() for first, last in some]
+        values = {
+            "tenant": scope.tenant,
+            "user": scope.user,
+            "agents": [agent for (agent, _), _, _ in parts],
+            "conversations": [conversation for (_, conversation), _, _ in parts],
+            "firsts": rows.integers(first for _, first, _ in parts),
+            "lasts": rows.integers(last for _, _, last in parts),
+        }
+        begins, found = dict.fromkeys(wanted, 0), {where: list[Logged]() for where in wanted}
+        if parts:
+            read: list[tuple[int, int, Logged]]
+            read = await self._all(SQL["messages_of"], values, of=rows.as_messages_of_ranges, binary=True)
             for nth, view_start, message in read:
-                found[nth - 1].view_start = view_start
-                found[nth - 1].messages.append(message)
-        return found
+                where = parts[nth - 1][0]
+                begins[where] = view_start
+                found[where].append(message)
+        return {where: RangesRead(begins[where], messages) for where, messages in found.items()}
 
     async def seq_of(self, scope: Scope, conversation: str, id: str) -> int | None:
         """The message of the conversation that has this id, or had it before it was erased; None if none has."""

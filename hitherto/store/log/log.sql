@@ -145,9 +145,9 @@ order by m.seq
 limit %(limit)s;
 
 -- name: messages_of
--- The messages of ranges of seqs, in conversations of one user: with the nth range, and where its conversation's view
--- begins.
-select r.nth, c.view_start, {message_columns}
+-- The messages of ranges of seqs, in conversations of one user: behind the number of the range, where its conversation's
+-- view begins, and whether the message's time has come.
+select r.nth, c.view_start, coalesce(m.expires_at <= statement_timestamp(), false), {message_columns}
 from unnest(%(agents)s::text[], %(conversations)s::text[], %(firsts)s::bigint[], %(lasts)s::bigint[])
     with ordinality as r (agent, conversation, first, last, nth)
 cross join lateral (
@@ -156,8 +156,7 @@ cross join lateral (
 ) c
 cross join lateral (
     select * from hitherto.message m
-    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= r.first and m.seq <= r.last
-      and not hitherto.expiring(m.expires_at) offset 0
+    where m.tenant = %(tenant)s and m.conversation = c.ref and m.seq >= r.first and m.seq <= r.last offset 0
 ) m
 order by r.nth, m.seq;
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from hitherto.core.changes import Changes
 from hitherto.core.log.append import marked
 from hitherto.core.log.conversations import MessageRange
 from hitherto.core.log.message import ANTHROPIC, CHAT, RESPONSES, Kind, Logged, Message, Role, storable
@@ -116,6 +117,31 @@ class TestMessage:
         found[0].message.payload["content"] = "changed"
         found.clear()
         assert [logged.message for logged in await log_of(store, "c")] == [user("as it was")]
+
+
+async def test_ranges_of_several_conversations(store: Store) -> None:
+    """What was retracted, erased or has expired is among them, and cannot be taken for what is shown."""
+    scope = replace(SCOPE, agent="another")
+    gone = replace(user("gone"), expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    await write(store, "c", *(user(f"{at}") for at in range(4)), gone, user("5"), user("6"))
+    await write(store, "c", erase=((1, 1),))
+    async with store.write(SCOPE, "c") as unit:
+        await unit.commit(Changes(head=replace(unit.head, rev=unit.head.rev + 1), retract=((3, 5),)))
+    await write(store, "c", view_start=2)
+    await write(store, "c", user("another's"), scope=scope)
+    own, other, unknown = (SCOPE.agent, "c"), (scope.agent, "c"), (SCOPE.agent, "none")
+    found = await store.messages_of(SCOPE, {own: ((0, 1), (3, 4), (6, 9)), other: ((0, 0),), unknown: ((0, 9),)})
+    assert [found[where].view_start for where in (own, other, unknown)] == [2, 0, 0]
+    read = found[own].messages
+    assert [(one.seq, one.erased, one.retracted_rev is not None) for one in read] == [
+        (0, False, False),
+        (1, True, False),
+        (3, False, True),
+        (4, True, True),
+        (6, False, False),
+    ]
+    assert [read[at].message.text for at in (0, 2, 4)] == ["0", "3", "6"]
+    assert [[one.message.text for one in found[where].messages] for where in (other, unknown)] == [["another's"], []]
 
 
 TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.REASONING)
