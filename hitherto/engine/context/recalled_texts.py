@@ -223,8 +223,9 @@ async def again(handle: Handle, says: Sequence[RecalledEntry]) -> list[RecalledP
     others = {(one.conversation, one.agent) for one in says if one.kind != EntryKind.MESSAGE and one.conversation}
     heads = {there: await handle.beside(*there).head() for there in others}  # which erases what has expired
     reader = GroupReader(handle)
-    await reader.read(found for one in says if (found := _range_of(handle, one)) is not None)
-    return [await _again(handle, one, reader, heads) for one in says]
+    asked = [_range_of(handle, one) for one in says]
+    await reader.read(one for one in asked if one is not None)
+    return [await _again(handle, one, where, reader, heads) for one, where in zip(says, asked, strict=True)]
 
 
 def _range_of(handle: Handle, says: RecalledEntry) -> _MessageRange | None:
@@ -238,11 +239,15 @@ def _range_of(handle: Handle, says: RecalledEntry) -> _MessageRange | None:
 
 
 async def _again(
-    handle: Handle, says: RecalledEntry, reader: GroupReader, heads: Mapping[tuple[str, str | None], Head]
+    handle: Handle,
+    says: RecalledEntry,
+    asked: _MessageRange | None,
+    reader: GroupReader,
+    heads: Mapping[tuple[str, str | None], Head],
 ) -> RecalledPiece:
     found: RecalledPiece | None = None
     match EntryKind(says.kind):
-        case EntryKind.MESSAGE if (asked := _range_of(handle, says)) is not None:
+        case EntryKind.MESSAGE if asked is not None:
             found = _messages_again(handle, (await reader.messages(*asked)).messages, says)
         case EntryKind.DIGEST if says.conversation:
             there = says.conversation, says.agent
