@@ -37,17 +37,17 @@ async def unnoticed(store: Store, chat: Conversation) -> None:
     await write(store, chat.id, scope=chat.scope, next_expiry=None, same_rev=True)
 
 
+async def noticed(store: Store, chat: Conversation) -> None:
+    """From now on it waits to be erased."""
+    await write(store, chat.id, scope=chat.scope, next_expiry=datetime.now(UTC) + PAST, same_rev=True)
+
+
 def sail(call: str) -> dict[str, Any]:
     return {"type": "function_call", "call_id": call, "name": "sail", "arguments": "{}"}
 
 
 def sailed(call: str, says: str) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call, "output": says}
-
-
-async def noticed(store: Store, chat: Conversation) -> None:
-    """From now on it waits to be erased."""
-    await write(store, chat.id, scope=chat.scope, next_expiry=datetime.now(UTC) + PAST, same_rev=True)
 
 
 @asynccontextmanager
