@@ -82,7 +82,7 @@ async def test_much_that_waits_to_be_indexed_is_searched_in_a_thread(watched: Wa
     async with memory() as opened:
         await opened.conversation("c", scope=SCOPE).append(user("The code of the alarm is 4711."), *[user(PASTED)] * 3)
         found = await opened.recall("the code of the alarm", scope=SCOPE)
-        assert len(found.hits) == 1
+        assert "4711" in found.hits[0].text
     assert threads
     assert threading.current_thread() not in threads
 

@@ -109,9 +109,10 @@ WAITING = {**ASKED, "text": 4_000, "limit": 500, "kinds": [1, 2, 3, 4], "ids": [
 SPACES = {"names": ["words", "others"], "dimensions": [256, 8]}
 FOUND = {
     **ASKED, "scopes": [1] * 100, "nos": [*range(0, LENGTH, LENGTH // 40), *range(LENGTH, LENGTH + 60)],
-    "around": 2, "text": 4_000, "space": 1, "kinds": [1, 2, 3, 4],
+    "around": 2, "origins": [], "places": [], "text": 4_000, "space": 1, "kinds": [1, 2, 3, 4],
     "relatives": [], "throughs": [], "owns": [], "digests": [], "copies": [],
 }  # fmt: skip
+BESIDE = {**FOUND, "scopes": [], "nos": [], "origins": [1] * 20, "places": [*range(0, LENGTH, LENGTH // 20)]}
 DUE = {"after_tenant": "", "user": "", "agent": "", "space": 1, "limit": 20}
 TAKEN = {"tenant": "acme", "ref": 1, "size": SEGMENT}
 
@@ -133,6 +134,7 @@ CASES = {
     # Of each hit its scope, its entry, and the entries of its source, which has passages; five messages around each hit
     # that is one; of each its entry, what it stands for, its conversation and vector.
     "search_candidates": bound("search_candidates", FOUND, 258, 3 * 100 + 5 * 258),
+    "search_candidates beside messages": bound("search_candidates", BESIDE, 98, 5 * 98),
     "search_candidates of another": bound("search_candidates", {**FOUND, "user": "v"}, 0, 100),
     "index_due": bound("index_due", DUE, 6, 30),
     "index_messages": bound("index_messages", {**TAKEN, "ref": 4, "limit": 512}, 20, 22),

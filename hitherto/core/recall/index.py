@@ -25,6 +25,9 @@ from hitherto.core.recall.vectors import Space, Vector
 Key = tuple[int, int]
 """An entry: its scope's number, and its own in that scope."""
 
+MessagePlace = tuple[int, int]
+"""A message: its conversation's number, and its seq."""
+
 OF_NO_AGENT = ""
 """The agent of what belongs to a user and no agent; no agent can have this name."""
 
@@ -231,22 +234,35 @@ def keeps(source: Source, criteria: SearchFilter) -> bool:
 
 
 def matching(
-    found: Iterable[Candidate], criteria: SearchFilter, keys: Sequence[Key], *, around: int
+    found: Iterable[Candidate],
+    criteria: SearchFilter,
+    keys: Sequence[Key],
+    *,
+    around: int,
+    beside: Iterable[MessagePlace],
 ) -> list[Candidate]:
     """What `SearchIndex.candidates` returns, out of the candidates that the store has found for `keys` and around
     them."""
     kept = [one for one in found if keeps(one.source, criteria)]
+    return with_neighbors(kept, keys, around=around, beside=beside)
+
+
+def with_neighbors(
+    found: Sequence[Candidate], keys: Iterable[Key], *, around: int, beside: Iterable[MessagePlace] = ()
+) -> list[Candidate]:
+    """Those with an entry of `keys`, and the messages at most `around` seqs from the messages among these and from
+    those at `beside`."""
     asked = set(keys)
-    named = {id(one) for one in kept for entry in one.passages if (one.scope, entry.no) in asked}
-    near = {
-        (one.source.origin, one.source.place + apart)
-        for one in kept
+    named = {id(one) for one in found for entry in one.passages if (one.scope, entry.no) in asked}
+    places = {
+        (one.source.origin, one.source.place)
+        for one in found
         if id(one) in named and one.source.kind is EntryKind.MESSAGE
-        for apart in range(-around, around + 1)
     }
+    near = {(origin, place + apart) for origin, place in places.union(beside) for apart in range(-around, around + 1)}
     return [
         one
-        for one in kept
+        for one in found
         if id(one) in named or (one.source.kind is EntryKind.MESSAGE and (one.source.origin, one.source.place) in near)
     ]
 

@@ -358,10 +358,16 @@ class Recaller:
         last = loaded.last if loaded.last is not None and loaded.last.begins(criteria, begun) else None
         known = set[Key]() if last is None else set(last.search.keys)
         rest = [key for key in begun.keys if key not in known]
-        if last is not None and not rest:
+        beside = begun.waiting_messages - (set() if last is None else last.search.waiting_messages)
+        if last is not None and not rest and not beside:
             return last.candidates
         found = self._services.store.index.candidates(
-            criteria, rest, space=loaded.space, around=rank.AROUND, relatives=loaded.search_data.relatives
+            criteria,
+            rest,
+            space=loaded.space,
+            around=rank.AROUND,
+            beside=beside,
+            relatives=loaded.search_data.relatives,
         )
         found = await uninterrupted(found)
         if last is None:

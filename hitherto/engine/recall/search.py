@@ -19,9 +19,11 @@ from hitherto.core.recall.index import (
     IndexedPassage,
     IndexEntry,
     Key,
+    MessagePlace,
     SearchData,
     Source,
     keeps,
+    with_neighbors,
 )
 from hitherto.core.recall.passages import CharRange, passage_ranges
 from hitherto.core.recall.terms import QuestionTerms, analyzed, asks, telling_words
@@ -270,14 +272,29 @@ class Search:
     def keys(self) -> list[Key]:
         return self.population.keys(self.best)
 
+    @property
+    def waiting(self) -> dict[int, Source]:
+        """Those of `best` that have no entry."""
+        waiting = self.population.waiting
+        return {number: waiting[number].source for number in self.best.tolist() if number in waiting}
+
+    @property
+    def waiting_messages(self) -> set[MessagePlace]:
+        return {(one.origin, one.place) for one in self.waiting.values() if one.kind is EntryKind.MESSAGE}
+
     def weighed(self, candidates: Sequence[Candidate], *, most: int, min_score: float) -> list[RankedCandidate]:
         """The second stage: the `most` best of the candidates and of the sources without an entry, the best first, all
         with a relevance of at least `min_score`. Messages around a candidate add to its score, and may be hits
         themselves. A message that tells nothing, such as "Got it.", is none, unless it has a word of the question, the
         message before it asks something, or the question names nothing but the day on which it was said."""
         among = self.population
-        waiting: list[int] = [number for number in self.best.tolist() if number >= among.indexed]
-        every: list[Candidate] = [*candidates, *(among.candidate(number) for number in waiting)]
+        every = [*candidates]
+        if among.waiting:  # some may have got an entry meanwhile
+            waiting = {_name(one.source) for one in among.waiting.values()}
+            every = [one for one in candidates if _name(one.source) not in waiting]
+            every += map(among.candidate, among.waiting)
+            keys = [*self.keys, *((_WAITING, number) for number in self.waiting)]
+            every = with_neighbors(every, keys, around=rank.AROUND)
         if not every:
             return []
         passages = [passage for one in every for passage in one.passages]
@@ -334,6 +351,10 @@ class Search:
         courteous = source.role == Role.ASSISTANT and source.author is None and not self.terms.of_assistant
         least = 2 if courteous and (source.origin, source.place) not in asked else 1
         return telling_words(source.text, most=least) == least
+
+
+def _name(source: Source) -> tuple[EntryKind, int, int]:
+    return (source.kind, source.origin, source.place)
 
 
 def _best_first(candidate: Candidate, scores: NDArray[np.float32]) -> tuple[CharRange, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -18,6 +18,7 @@ from hitherto.core.recall.index import (
     IndexEntry,
     IndexWork,
     Key,
+    MessagePlace,
     Relative,
     SearchData,
     Source,
@@ -128,12 +129,13 @@ class SearchIndex(Part):
         *,
         space: Space | None,
         around: int,
+        beside: Collection[MessagePlace] = (),
         relatives: Mapping[int, Relative] = {},
     ) -> list[Candidate]:
         """The sources of the entries `keys` that still exist and pass the filter, and the messages at most `around`
-        seqs from the messages among them, each once, in no order. Nothing that was erased, retracted, cleared or
-        superseded, or that rests on expired messages (see `Store`), is among them, whatever the index still has.
-        What `relatives` have together with a conversation is that one's, if it shows it."""
+        seqs from the messages among them and from those at `beside`, each once, in no order. Nothing that was erased,
+        retracted, cleared or superseded, or that rests on expired messages (see `Store`), is among them, whatever the
+        index still has. What `relatives` have together with a conversation is that one's, if it shows it."""
         values = {
             **search.filter_values(criteria),
             "scopes": [scope for scope, _ in keys],
@@ -141,14 +143,16 @@ class SearchIndex(Part):
             # None for a space that no search has found yet: to ask for its id would create it, which is a write.
             "space": None if space is None else self._spaces.get(space),
             "around": around,
+            "origins": [origin for origin, _ in beside],
+            "places": [place for _, place in beside],
             "relatives": list(relatives),
             "throughs": [one.through for one in relatives.values()],
             "owns": [one.own for one in relatives.values()],
             "digests": [digest for one in relatives.values() for digest in one.digests],
             "copies": [copy for one in relatives.values() for copy in one.digests.values()],
         }
-        rows = await self._all(SQL["search_candidates"], values, binary=True) if keys else []
-        return matching(search.candidates_from(rows), criteria, keys, around=around)
+        rows = await self._all(SQL["search_candidates"], values, binary=True) if keys or beside else []
+        return matching(search.candidates_from(rows), criteria, keys, around=around, beside=beside)
 
     async def take(
         self, *, space: Space | None, lease: timedelta, limit: int, tenant: str | None = None

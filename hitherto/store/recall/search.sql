@@ -261,8 +261,8 @@ order by said_at desc, place desc
 limit %(limit)s;
 
 -- name: search_candidates
--- The sources of entries as they are now, and the messages near those that are messages, each with its entries and their
--- vectors.
+-- The sources of entries as they are now, and the messages near those that are messages and near further ones, each with
+-- its entries and their vectors.
 with hit as (
     select distinct e.tenant, e.scope, e.kind, e.origin, e.place
     from unnest(%(scopes)s::bigint[], %(nos)s::bigint[]) as k (scope, no)
@@ -274,6 +274,8 @@ with hit as (
     cross join lateral (
         select * from hitherto.search_entry e where e.tenant = %(tenant)s and e.scope = s.ref and e.no = k.no limit 1
     ) e
+    union all
+    select %(tenant)s, null, 1, b.origin, b.place from unnest(%(origins)s::bigint[], %(places)s::bigint[]) as b (origin, place)
 ), near as (
     select distinct on (n.scope, n.no) n.*
     from hit h

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from hitherto import Memory, Scope, assistant, user
 from hitherto.core.recall.filter import EntryKind, SearchFilter
 from hitherto.core.recall.index import Candidate, Key
 from hitherto.engine import memory as verbs
+from hitherto.engine.recall.recall import LoadedSearch, Recaller
 from hitherto.errors import InvalidInput, InvalidScope, ModelRateLimited, ModelRejected, ModelUnavailable
 from hitherto.ports.models import Embeddings
 from hitherto.providers.scripted import (
@@ -75,6 +77,50 @@ class TestWhatIsFound:
         ]
         assert (hits[0].kind, hits[0].role, hits[0].agent) == (EntryKind.MESSAGE, "user", SCOPE.agent)
         assert 0 < hits[0].score <= 1
+
+    async def test_how_much_is_indexed_changes_nothing(self, opened: Opened) -> None:
+        texts = (
+            "Trains run on rails.",
+            "Far away.",
+            "Miso sleeps.",
+            "The cat is Miso.",
+            "All day.",
+            "On the sofa.",
+            "Far.",
+        )
+        async with opened(embedder="none") as memory:
+            for indexed in range(len(texts)):
+                scope = replace(SCOPE, user=f"u-{indexed}")
+                if indexed:
+                    await said(memory, *texts[:indexed], scope=scope)
+                await memory.wait_for_index()
+                await said(memory, *texts[indexed:], scope=scope)
+                found = [await memory.recall("Which cat?", scope=scope)]
+                await memory.wait_for_index()
+                found.append(await memory.recall("Which cat?", scope=scope))
+                scores = [[(hit.start, hit.score) for hit in one.hits] for one in found]
+                assert len(scores[0]) == 5
+                assert scores[0] == scores[1]
+
+    async def test_what_is_indexed_meanwhile_is_found_once(
+        self, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        load_search = Recaller.load_search
+
+        async def then_indexed(*given: Any, **more: Any) -> LoadedSearch:
+            loaded = await load_search(*given, **more)
+            await memory.wait_for_index()
+            return loaded
+
+        async with opened(embedder="none") as memory:
+            await said(memory, "The cat is Miso.")
+            await memory.wait_for_index()
+            await said(memory, "Miso sleeps.", "A cat too.")
+            monkeypatch.setattr(Recaller, "load_search", then_indexed)
+            meanwhile = await memory.recall("Which cat?", scope=SCOPE)
+            before = await memory.recall("Which cat?", scope=SCOPE)
+        assert len(before.hits) == 3
+        assert meanwhile.hits == before.hits
 
     async def test_a_score_has_its_parts(self, memory: Memory) -> None:
         await said(memory, "is the cat ill?", "the vet says that the cat is fine", "the train is late")
