@@ -46,6 +46,26 @@ async def test_recall_takes_the_room_that_is_left(store: Store) -> None:
         assert len(few.manifest.recalled) == 2
 
 
+async def test_short_messages_fill_the_room_too(store: Store) -> None:
+    """They are more than are looked for at first."""
+    async with opened(store) as memory:
+        chat = await filled(memory, *(user(f"Boat {number}.") for number in range(150)))
+        context = await context_of(chat, "Which boat?", budget=4_000, recall=True)
+        assert len(context.manifest.recalled) == 100
+
+
+async def test_what_tells_nothing_keeps_nothing_back(store: Store) -> None:
+    """It comes first in the search, as its author is named, and is no hit."""
+    async with opened(store) as memory:
+        boats = [
+            {"role": "user", "name": "Ben", "content": f"The boat {number} leaves at noon."} for number in range(30)
+        ]
+        okay = {"role": "user", "name": "Ann", "content": "Okay!"}
+        chat = await filled(memory, *boats, *[okay] * 90)
+        context = await context_of(chat, "What did Ann say of the boat?", budget=4_000, recall=True)
+        assert len([one for one in context.manifest.recalled if one.start is not None and one.start < 30]) > 20
+
+
 async def test_a_ceiling_of_recalled_tokens(store: Store) -> None:
     async with opened(store, recall_max_tokens=100) as memory:
         chat = await filled(memory)

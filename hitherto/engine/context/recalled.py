@@ -44,6 +44,9 @@ _AT_ONCE = 20
 _HITS, _TOKENS_A_HIT = 60, 40
 """At least so many hits, and one for so many tokens of the room, are recalled at most."""
 
+_SHORT_HIT = 30
+"""Tokens of a hit where many are short: the hits that fill the room by that are looked for at first."""
+
 _ROOM = 24_000
 """Where all of its own is shown, what is from elsewhere has so many tokens for each unit by which the mean score of the
 `_FIRST` hits, the probability that they are evidence, is above `UNLIKELY`."""
@@ -218,9 +221,9 @@ def recall_queries(
     return found
 
 
-def hits_within(tokens: int) -> int:
+def hits_within(tokens: int, each: int = _TOKENS_A_HIT) -> int:
     """How many hits may have room in so many tokens: at least 60."""
-    return min(max(tokens // _TOKENS_A_HIT, _HITS), MOST)
+    return min(max(tokens // each, _HITS), MOST)
 
 
 def question_of(messages: Sequence[Message]) -> str:
@@ -279,65 +282,117 @@ async def found(
     What the request did not ask for fits into the `reserved` tokens too. Adds to `missing` what was unavailable."""
     chosen = _Chosen(count=count, room=room, reserved=reserved)
     seen = _Seen(handle, visible)
-
-    def hits_to_find(query: RecallQuery) -> int:
-        return query.limit + len(seen.names) + _shown_before(visible)
-
-    async def read(query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter) -> None:
-        """Read what `find` weighs, while something else is done. Where this fails, `find` tries again."""
-        if loaded is not None:
-            with suppress(StoreError):
-                await recaller.read(loaded, _hidden(handle.id, visible, criteria), hits_to_find(query))
-
-    async def find(
-        query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter, *, rerank: bool = True
-    ) -> Sequence[Hit]:
-        try:
-            if loaded is not None:
-                within = _hidden(handle.id, visible, criteria)
-                answer = await recaller.find(
-                    loaded, within, limit=hits_to_find(query), min_score=query.min_score, rerank=rerank
-                )
-                _miss(missing, [name for name in answer.missing if name not in _LAGGING])
-                return answer.hits
-        except StoreError as error:
-            log.warning("Recall failed; the context goes without it: %s", error, tenant=handle.scope.tenant)
-        _miss(missing, ("recall",))
-        return ()
-
+    finder = _Finder(handle=handle, recaller=recaller, visible=visible, chosen=chosen, seen=seen, missing=missing)
     for query, loaded in zip(queries, begun, strict=True):
         if query.newest:
             newest = await newest_summaries(handle, query.limit, query.why, query.criteria.until)
             await chosen.choose(query, newest, seen)
-        elif query.others_if_likely:
-            elsewhere = replace(query.criteria, exclude_conversation=handle.id)
-            if query.own_cut:
-                share = handle.services.settings.recall_others_share
-                fewer = replace(query, limit=int(share * query.limit))
-                # What is elsewhere is read at the same time, and weighed when the best own score is known.
-                ahead = None if loaded is None else replace(loaded)
-                own, _ = await asyncio.gather(
-                    find(query, loaded, replace(query.criteria, conversation=handle.id)),
-                    read(fewer, ahead, elsewhere),
-                )
-                best = max((hit.score for hit in own), default=0.0)
-                fewer = replace(fewer, min_score=max(UNLIKELY, _NEAR_THE_BEST * best))
-                # Not reranked: each call takes its time and its price.
-                others = await find(fewer, ahead, elsewhere, rerank=False)
-                before = len(chosen.pieces)
-                await chosen.choose(fewer, others, seen, room=int(share * chosen.room))
-                left = query.limit - (len(chosen.pieces) - before)
-                await chosen.choose(replace(query, limit=left), own, seen)
-            else:
-                others = await find(replace(query, limit=_BEST), loaded, elsewhere, rerank=False)
-                likely = sum(hit.score for hit in others[:_FIRST]) / _FIRST - UNLIKELY
-                tokens = min(chosen.room, max(_FEW, int(_ROOM * likely)))
-                if tokens > _FEW:
-                    others = await find(replace(query, limit=min(query.limit, hits_within(tokens))), loaded, elsewhere)
-                await chosen.choose(query, others, seen, room=tokens)
+        elif not query.others_if_likely:
+            hits = await finder.first(query, loaded, query.criteria)
+            await finder.fill(query, loaded, query.criteria, hits)
+        elif query.own_cut:
+            await finder.own_and_others(query, loaded)
         else:
-            await chosen.choose(query, await find(query, loaded, query.criteria), seen)
+            await finder.others(query, loaded)
     return Found(pieces=tuple(chosen.pieces), left_out=tuple(chosen.left_out))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finder:
+    """Finds the hits for the queries of one context, and has pieces chosen from them."""
+
+    handle: Handle
+    recaller: Recaller
+    visible: Sequence[Span]
+    chosen: _Chosen
+    seen: _Seen
+    missing: list[str]
+
+    async def own_and_others(self, query: RecallQuery, loaded: LoadedSearch | None) -> None:
+        """Where some of the conversation itself is cut: from elsewhere what is nearly as good, and its own."""
+        elsewhere = replace(query.criteria, exclude_conversation=self.handle.id)
+        within = replace(query.criteria, conversation=self.handle.id)
+        share = self.handle.services.settings.recall_others_share
+        fewer = replace(query, limit=int(share * query.limit))
+        # What is elsewhere is read at the same time, and weighed when the best own score is known.
+        ahead = None if loaded is None else replace(loaded)
+        own, _ = await asyncio.gather(self.first(query, loaded, within), self.read(fewer, ahead, elsewhere))
+        best = max((hit.score for hit in own), default=0.0)
+        fewer = replace(fewer, min_score=max(UNLIKELY, _NEAR_THE_BEST * best))
+        # Not reranked: each call takes its time and its price.
+        others = await self.find(fewer, ahead, elsewhere, rerank=False)
+        shown = await self.chosen.choose(fewer, others, self.seen, room=int(share * self.chosen.room))
+        await self.fill(replace(query, limit=query.limit - shown), loaded, within, own)
+
+    async def others(self, query: RecallQuery, loaded: LoadedSearch | None) -> None:
+        """Where all of the conversation itself is shown: from elsewhere the more, the more likely it is to bear on the
+        question."""
+        elsewhere = replace(query.criteria, exclude_conversation=self.handle.id)
+        others = await self.find(replace(query, limit=_BEST), loaded, elsewhere, rerank=False)
+        likely = sum(hit.score for hit in others[:_FIRST]) / _FIRST - UNLIKELY
+        tokens = min(self.chosen.room, max(_FEW, int(_ROOM * likely)))
+        if tokens > _FEW:
+            limit = min(query.limit, hits_within(tokens))
+            others = await self.find(replace(query, limit=limit), loaded, elsewhere)
+        await self.chosen.choose(query, others, self.seen, room=tokens)
+
+    async def first(self, query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter) -> Sequence[Hit]:
+        """As many hits as are likely to fill the room."""
+        limit = min(query.limit, hits_within(self.chosen.room, _SHORT_HIT))
+        return await self.find(replace(query, limit=limit), loaded, criteria)
+
+    async def fill(
+        self, query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter, hits: Sequence[Hit]
+    ) -> None:
+        """Choose from the `first` hits, and from those behind them if these do not fill the room."""
+        limit = self._limit(query)
+        left = query.limit - await self.chosen.choose(query, hits, self.seen)
+        if left > 0 and self.chosen.room >= _SMALLEST and loaded is not None and self.recaller.more(loaded, limit):
+            hits = await self.find(query, loaded, criteria, rerank=False)
+            await self.chosen.choose(replace(query, limit=left), hits, self.seen)
+
+    async def read(self, query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter) -> None:
+        """Read what `find` weighs, while something else is done. Where this fails, `find` tries again."""
+        if loaded is not None:
+            with suppress(StoreError):
+                await self.recaller.read(loaded, self._hidden(criteria), self._limit(query))
+
+    async def find(
+        self, query: RecallQuery, loaded: LoadedSearch | None, criteria: SearchFilter, *, rerank: bool = True
+    ) -> Sequence[Hit]:
+        """The hits within a filter; none where the store fails."""
+        try:
+            if loaded is not None:
+                answer = await self.recaller.find(
+                    loaded,
+                    self._hidden(criteria),
+                    limit=self._limit(query),
+                    min_score=query.min_score,
+                    rerank=rerank,
+                )
+                _miss(self.missing, [name for name in answer.missing if name not in _LAGGING])
+                return answer.hits
+        except StoreError as error:
+            log.warning("Recall failed; the context goes without it: %s", error, tenant=self.handle.scope.tenant)
+        _miss(self.missing, ("recall",))
+        return ()
+
+    def _limit(self, query: RecallQuery) -> int:
+        """How many hits to ask for: as many more as may be shown already, at most 50 for visible messages before the
+        newest span."""
+        before = sum(span.end - span.start + 1 for span in self.visible[:-1])
+        return query.limit + len(self.seen.names) + min(before, 50)
+
+    def _hidden(self, criteria: SearchFilter) -> SearchFilter:
+        """The filter that also leaves out the newest messages that are shown without a gap up to the end."""
+        if self.handle.id not in criteria.hidden:
+            return criteria
+        start = criteria.hidden[self.handle.id]
+        for span in reversed(self.visible):
+            if span.end + 1 != start:
+                break
+            start = span.start
+        return replace(criteria, hidden={self.handle.id: start})
 
 
 @dataclass(slots=True)
@@ -353,14 +408,16 @@ class _Chosen:
 
     async def choose(
         self, query: RecallQuery, hits: Sequence[Hit | RecalledPiece], seen: _Seen, *, room: int | None = None
-    ) -> None:
+    ) -> int:
         """Choose from the hits of a query, the best first, in at most `room` tokens. What fits is shown whole. What
         does not is cut to its passages: at once, if it is one of the few best or larger than all the room there was,
-        else at the end, so that smaller messages that follow it are shown whole. A group takes the place of its message
-        that was shown. What sums up a message that is shown says the same again, and is not shown."""
+        else behind the smaller ones of these hits, which are shown whole. A group takes the place of its message that
+        was shown. What sums up a message that is shown says the same again, and is not shown. Returns how many
+        more pieces are shown now."""
         least = 0 if query.why is RecallReason.REQUEST else max(self.room - self.reserved, 0)
         held_back = least if room is None else max(self.room - room, 0)
-        whole, most = self.room - held_back, len(self.pieces) + query.limit
+        whole, before = self.room - held_back, len(self.pieces)
+        most = before + query.limit
         looked_at, set_aside = 0, list[RecalledPiece]()
         for at, hit in enumerate(hits):
             if len(self.pieces) == most or self.room - held_back < _SMALLEST:
@@ -386,6 +443,7 @@ class _Chosen:
                 set_aside.append(one)
         for one in set_aside:
             self._cut(one, self.room - held_back - self._above(one) if len(self.pieces) < most else 0)
+        return len(self.pieces) - before
 
     def _above(self, one: RecalledPiece) -> int:
         """The tokens of its heading, where nothing under the same is shown yet."""
@@ -438,24 +496,6 @@ class _Seen:
         self.names.add(name)
         self._members.update((one.agent, one.conversation, seq) for seq in one.members)
         return one
-
-
-def _hidden(conversation: str, visible: Sequence[Span], queries: SearchFilter) -> SearchFilter:
-    """The filter that also leaves out the newest messages that are shown without a gap up to the end."""
-    if conversation not in queries.hidden:
-        return queries
-    start = queries.hidden[conversation]
-    for span in reversed(visible):
-        if span.end + 1 != start:
-            break
-        start = span.start
-    return replace(queries, hidden={conversation: start})
-
-
-def _shown_before(visible: Sequence[Span]) -> int:
-    """How many hits may be visible messages that stand before the newest span, at most 50: so many more are asked
-    for."""
-    return min(sum(span.end - span.start + 1 for span in visible[:-1]), 50)
 
 
 def _in_sight(handle: Handle, one: RecalledPiece, visible: Sequence[Span]) -> bool:

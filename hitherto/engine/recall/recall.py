@@ -336,12 +336,14 @@ class Recaller:
         loaded.last = _LastSearch(criteria=criteria, search=begun, candidates=candidates)
         return loaded.last
 
+    def more(self, loaded: LoadedSearch, limit: int) -> bool:
+        """Whether the last `find` would weigh more if so many hits were to be found."""
+        last = loaded.last
+        return last is not None and len(last.search.first.best(_weighed(last.criteria, limit))) > len(last.search.best)
+
     async def _first(self, loaded: LoadedSearch, criteria: SearchFilter, limit: int) -> Search:
         """The first stage, off the event loop where there is much to go through."""
-        most = max(rank.FIRST, min(2 * limit, 2 * rank.FIRST), limit)
-        of_a_subject = criteria.subject is not None and criteria.kinds & {EntryKind.PASSAGE, EntryKind.FACT}
-        if criteria.of_documents or of_a_subject:
-            most = max(most, _OF_DOCUMENTS)  # their filters are looked at only then
+        most = _weighed(criteria, limit)
 
         def first() -> Search:
             last = loaded.last
@@ -409,6 +411,15 @@ class Recaller:
             replace(first[at], scores=replace(first[at].scores, reranked=place)) for place, at in enumerate(places, 1)
         ]
         return [*ordered, *rest], False
+
+
+def _weighed(criteria: SearchFilter, limit: int) -> int:
+    """How many sources go on to the second stage for so many hits."""
+    most = max(rank.FIRST, min(2 * limit, 2 * rank.FIRST), limit)
+    of_a_subject = criteria.subject is not None and criteria.kinds & {EntryKind.PASSAGE, EntryKind.FACT}
+    if criteria.of_documents or of_a_subject:
+        return max(most, _OF_DOCUMENTS)  # their filters are looked at only then
+    return most
 
 
 def _newest(sources: Sequence[Source]) -> tuple[Source, ...]:
