@@ -31,27 +31,34 @@ _EMOJI = "\u2190-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff"
 _JOINED = r"\u0600-\u10ff\u1780-\u18af"
 """Scripts whose letters a joiner joins or parts."""
 
-_STACKED = f"[{''.join(chr(one) for one in range(0x300, 0x1F000) if category(chr(one)) in ('Mn', 'Me'))}]"
+_MARKS = "".join(chr(one) for one in range(0x300, 0x1F000) if category(chr(one)) in ("Mn", "Me"))
 """Combining marks, which are drawn above and below letters, and above each other."""
 
+_ACTING = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufdd0-\ufdef\ufffe\uffff"
+)
+_BEYOND = r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U00013430-\U0001343f\U000e0000-\U0010ffff" + "".join(
+    chr(plane << 16 | low) for plane in range(1, 14) for low in (0xFFFE, 0xFFFF)
+)
 _UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
-    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\ufdd0-\ufdef\U00013430-\U0001343f\U000e0000-\U0010ffff"
-    + "".join(chr(plane << 16 | low) for plane in range(14) for low in (0xFFFE, 0xFFFF))
-    + "]"
+    rf"[{_ACTING}{_BEYOND}]"
     rf"|(?<![{_EMOJI}#*0-9©®‼⁉™ℹ])[\ufe0e\ufe0f]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
     rf"|(?!(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}])|(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}]))[\u200c\u200d]"
 )
 """Signs that act on a terminal or on the direction of the text around them, or are not seen: all but the joiners of
 letters and emoji that stand where they belong."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-"""Those of them in ASCII."""
+_STACKED = re.compile(rf"([{_MARKS}](?:[\u200c\u200d]?[{_MARKS}]){{3}})((?:[\u200c\u200d]?[{_MARKS}])+)")
+"""Marks above each other: the first four, and more, which would be drawn over other lines. A joiner between two parts
+nothing."""
+
 _JOINERS = re.compile("[\u200c\u200d]")
-_MARKS = re.compile(rf"({_STACKED}(?:[\u200c\u200d]?{_STACKED}){{3}})((?:[\u200c\u200d]?{_STACKED})+)")
-"""Combining marks above each other: the first four, and more, which would be drawn over other lines. A joiner between
-two parts nothing."""
+_RARE = re.compile(
+    rf"[{_ACTING}{''.join(one for one in _MARKS if one <= chr(0xFFFF))}"
+    r"\u200c\u200d\ufe0e\ufe0f\ud800-\udfff\U00010000-\U0010ffff]"
+)
+"""What has none of these is plain. It is found fast: one range has all characters beyond 16 bits."""
 
 _FENCE = "```"
 _PICTURE = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=]+)\Z")
@@ -63,10 +70,10 @@ def plain(text: object) -> str:
     """A text of a user with signs that act, or are not seen, shown as what they are, and of marks above each other the
     first four: none turns the text around it, is drawn over it, or hides."""
     whole = str(text)
-    if whole.isascii() and not _CONTROL.search(whole):
+    if not _RARE.search(whole):
         return whole
     whole = whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _MARKS.sub(
+    return _STACKED.sub(
         lambda one: f"{one[1]}⟨{len(_JOINERS.sub('', one[2]))} marks⟩",
         _UNSEEN.sub(lambda one: f"⟨{ord(one[0]):04X}⟩", whole),
     )
@@ -75,19 +82,20 @@ def plain(text: object) -> str:
 def said(text: object, longest: int = LONGEST) -> Markup:
     """A text of a user as it stands, in a direction of its own, its beginning where it is long."""
     whole = str(text)
-    cut = plain(whole[:longest])
-    more = Markup(' <span class="cut">… {} more characters</span>').format(number(len(whole) - longest))
-    return Markup('<bdi dir="auto">{}</bdi>').format(cut) + (more if len(whole) > longest else Markup())
+    shown = Markup('<bdi dir="auto">') + plain(whole[:longest]) + Markup("</bdi>")
+    more = len(whole) - longest
+    return shown + Markup(' <span class="cut">… {} more characters</span>').format(number(more)) if more > 0 else shown
 
 
 def prose(text: str, longest: int = LONGEST) -> Markup:
     """As `said`, with what stands between fences as code."""
-    kinds = Markup('<bdi dir="auto">{}</bdi>'), Markup('<pre><code dir="ltr">{}</code></pre>')
+    kinds = (Markup('<bdi dir="auto">'), Markup("</bdi>")), (Markup('<pre><code dir="ltr">'), Markup("</code></pre>"))
     made = Markup().join(
-        kinds[code].format("".join(lines)) for code, lines in _parts(plain(text[:longest]).splitlines(keepends=True))
+        kinds[code][0] + "".join(lines) + kinds[code][1]
+        for code, lines in _parts(plain(text[:longest]).splitlines(keepends=True))
     )
-    more = Markup('<p class="cut">… {} more characters</p>').format(number(len(text) - longest))
-    return made + (more if len(text) > longest else Markup())
+    more = len(text) - longest
+    return made + Markup('<p class="cut">… {} more characters</p>').format(number(more)) if more > 0 else made
 
 
 def _parts(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
@@ -136,7 +144,7 @@ def moment(when: datetime | None, empty: str = "–") -> Markup:
     if when is None:
         return Markup.escape(empty)
     utc = when.astimezone(UTC)
-    return Markup('<time datetime="{}">{} UTC</time>').format(utc.isoformat(), utc.strftime("%Y-%m-%d %H:%M"))
+    return Markup('<time datetime="%s">%s UTC</time>') % (utc.isoformat(), utc.strftime("%Y-%m-%d %H:%M"))
 
 
 def number(value: float) -> str:
@@ -155,10 +163,8 @@ def path(*parts: object, **query: object) -> str:
     Query values that are None, False or "" are left out."""
     flat = [one for part in parts for one in (cast("tuple[object, ...]", part) if isinstance(part, tuple) else (part,))]
     told = "/".join(_part(str(part)) for part in flat)
-    asked = urlencode(
-        {name: value for name, value in query.items() if value is not None and value is not False and value != ""},
-        doseq=True,
-    )
+    given = {name: value for name, value in query.items() if value is not None and value is not False and value != ""}
+    asked = urlencode(given, doseq=True) if given else ""
     return f"{ROOT}{'/' if told else ''}{told}{'?' if asked else ''}{asked}"
 
 
