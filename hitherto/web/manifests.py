@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from hitherto.core.context.manifest import Manifest, RecalledEntry
+from hitherto.core.log.message import Logged
 from hitherto.core.policy.span import Fate, Reason, Span
 
 ORIGINS = {
@@ -42,6 +43,7 @@ REASONS = {
     Reason.TRIMMED: "by a stage of the policy",
     Reason.RETRACTED: "undone, or on another branch",
     Reason.CALL_NOT_IN: "the call that it answers is not sent",
+    Reason.RECALLED: "as it bears on the question",
 }
 """Reasons of fates that read better in other words than a manifest's."""
 
@@ -83,6 +85,32 @@ def fate_lines(fates: Iterable[Span]) -> list[FateLine]:
     ]
 
 
+@dataclass(frozen=True)
+class Became:
+    """What became of a message in a request: its fate, "" for one that was said since, and that in words."""
+
+    fate: str
+    words: str
+
+
+def became(logged: Logged, manifest: Manifest) -> Became:
+    """What became of a message of the log in the request of a manifest."""
+    span = span_of(manifest.fates, logged.seq)
+    if span is None:
+        return (
+            Became(Fate.IN, "in: asked with this request") if came_with(logged, manifest) else Became("", "said since")
+        )
+    sought = Sought(of=manifest.conversation, seq=logged.seq)
+    excerpt = span.fate is Fate.RECALLED and any(one.characters for one in sought.among(manifest.recalled))
+    return Became(span.fate, f"{span.fate}: {'an excerpt, ' if excerpt else ''}{why(span.reason)}")
+
+
+def came_with(logged: Logged, manifest: Manifest) -> bool:
+    """Whether the request had a message of the log, which was appended with it or later, as an incoming one."""
+    later = logged.seq >= manifest.next_seq
+    return later and not logged.erased and any(raw == logged.message.raw for _, raw in manifest.request.incoming)
+
+
 def span_of(fates: Sequence[Span], seq: int) -> Span | None:
     """The span of a message among those of a manifest."""
     at = bisect_right(fates, seq, key=lambda span: span.start) - 1
@@ -105,9 +133,9 @@ class Sought(BaseModel):
         """Whether anything is sought."""
         return (self.seq, self.digest, self.document, self.fact) != (None,) * 4
 
-    def is_in(self, entries: Sequence[RecalledEntry]) -> bool:
-        """Whether it is one of these, or part of one."""
-        return any(map(self._is, entries))
+    def among(self, entries: Sequence[RecalledEntry]) -> list[RecalledEntry]:
+        """Those of these that are it, or that it is a part of."""
+        return [one for one in entries if self._is(one)]
 
     def _is(self, entry: RecalledEntry) -> bool:
         if self.document is not None:
@@ -118,22 +146,31 @@ class Sought(BaseModel):
         return inside and entry.kind == "message" and entry.conversation == self.of
 
 
-def what_became(sought: Sought, manifest: Manifest) -> tuple[bool, str]:
-    """Whether the context of a manifest shows it, and why, or why not."""
+def what_became(sought: Sought, manifest: Manifest, logged: Logged | None = None) -> tuple[bool, str]:
+    """Whether the context of a manifest shows it, and why, or why not. `logged` is the message that is sought, if it is
+    one of the context's conversation."""
     if sought.fact is not None:
         return _of_fact(sought.fact, manifest)
-    if sought.is_in(manifest.recalled):
-        return True, "it was recalled for the question"
+    if recalled := sought.among(manifest.recalled):
+        excerpt = all(one.characters for one in recalled)
+        return True, "an excerpt of it was recalled for the question" if excerpt else "it was recalled for the question"
     if sought.digest is not None and sought.digest == manifest.digest:
         return True, "it is the digest that stands for the older part"
     own = sought.seq is not None and sought.digest is None and sought.of == manifest.conversation
     span = span_of(manifest.fates, sought.seq) if own and sought.seq is not None else None
     if span is not None and span.fate is not Fate.DROPPED:
         return span.fate is not Fate.DIGESTED, f"{span.fate}: {why(span.reason)}"
-    if sought.is_in(manifest.left_out):
-        return False, "it was found for the question, but there was no room for it"
-    not_recalled = "it was said with this request, or later" if own else "it was not among what was recalled"
-    return False, not_recalled if span is None else f"{span.fate}: {why(span.reason)}, and it was not recalled"
+    if logged is not None and came_with(logged, manifest):
+        return True, "it was asked with this request"
+    return False, _not_shown(sought, manifest, span, own)
+
+
+def _not_shown(sought: Sought, manifest: Manifest, span: Span | None, own: bool) -> str:
+    if sought.among(manifest.left_out):
+        return "it was found for the question, but there was no room for it"
+    if span is not None:
+        return f"{span.fate}: {why(span.reason)}, and it was not recalled"
+    return "it was said later" if own else "it was not among what was recalled"
 
 
 def _of_fact(fact: int, manifest: Manifest) -> tuple[bool, str]:

@@ -300,11 +300,16 @@ FACTS = {
         ({"seq": 2}, {}, (True, "in: verbatim")),
         ({"seq": 0}, {}, (False, "digested: summarized")),
         ({"seq": 1}, {}, (False, "dropped: over the budget, and it was not recalled")),
-        ({"seq": 3}, {}, (False, "it was said with this request, or later")),
+        ({"seq": 3}, {}, (False, "it was said later")),
         (
             {"seq": 1},
             {"recalled": [ENTRY | {"conversation": "monday", "start": 0, "end": 1}]},
             (True, "it was recalled"),
+        ),
+        (
+            {"seq": 1},
+            {"recalled": [ENTRY | {"conversation": "monday", "start": 0, "end": 1, "characters": [(0, 9)]}]},
+            (True, "an excerpt of it was recalled"),
         ),
         (
             {"seq": 1},

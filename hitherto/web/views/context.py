@@ -15,7 +15,7 @@ from starlette.responses import Response
 from hitherto.aside import aside, weight
 from hitherto.core.context.manifest import ContextChanges, KeptContext, Manifest, changes_since
 from hitherto.core.key import Right
-from hitherto.core.log.message import CHAT, Wire
+from hitherto.core.log.message import CHAT, Logged, Wire
 from hitherto.core.price import Price
 from hitherto.engine.context.context import Context
 from hitherto.engine.conversation import Conversation
@@ -127,7 +127,7 @@ async def context(visit: InConversation, asked: Annotated[Asked, Query()]) -> Re
         size=PARTS,
         first=FIRST,
         question=question_of,
-        became=_became(asked, listed, shown),
+        became=_became(asked, listed, shown, await _message(chat, asked)),
         words={"origins": ORIGINS, "missing": MISSING, "sections": SECTIONS},
         policies=list(PRESETS),
         models=list(shipped().prices),
@@ -265,7 +265,15 @@ def _rows(shown: Sequence[ShownContext]) -> list[tuple[Slice, list[float]]]:
     return [(there[tone], [each.get(tone, 0) for each in tokens]) for tone in sorted(there)]
 
 
-def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[ShownContext]) -> list[tuple[str, bool, str]]:
+async def _message(chat: Conversation, asked: Asked) -> Logged | None:
+    """The message that is sought, if it is one of this conversation."""
+    own = asked.seq is not None and asked.digest is None and asked.of == chat.id
+    return await chat.get(asked.seq) if own and asked.seq is not None else None
+
+
+def _became(
+    asked: Asked, listed: Sequence[KeptContext], shown: Sequence[ShownContext], logged: Logged | None
+) -> list[tuple[str, bool, str]]:
     """Of what is sought, for each context that the page is about: which, whether it shows it, and why."""
     if not asked.there:
         return []
@@ -274,9 +282,13 @@ def _became(asked: Asked, listed: Sequence[KeptContext], shown: Sequence[ShownCo
     else:
         names = [f"in what this question gets now ({one.name})" for one in shown]
     now = [
-        (name, *what_became(asked, one.manifest))
+        (name, *what_became(asked, one.manifest, logged))
         for name, one in zip(names, shown, strict=True)
         if one.manifest is not None
     ]
-    last = [("in the last request", *what_became(asked, listed[0].manifest))] if listed and asked.kept is None else []
+    last = (
+        [("in the last request", *what_became(asked, listed[0].manifest, logged))]
+        if listed and asked.kept is None
+        else []
+    )
     return [*last, *now]

@@ -11,17 +11,18 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from hitherto.aside import aside
+from hitherto.core.context.manifest import Manifest
 from hitherto.core.digests.digest import Digest
 from hitherto.core.key import Right
 from hitherto.core.log.group import Group, groups
 from hitherto.core.log.message import Logged
 from hitherto.core.log.ranges import Ranges, any_in
-from hitherto.core.policy.span import Span
+from hitherto.core.policy.span import Reason
 from hitherto.engine.conversation import Conversation
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
 from hitherto.web.charts import bar_of
-from hitherto.web.manifests import span_of
+from hitherto.web.manifests import Became, became, span_of
 from hitherto.web.templating import pictures
 from hitherto.web.views.context import Asked, built
 from hitherto.web.visit import HEADERS, InConversation
@@ -33,11 +34,18 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class ShownMessage:
-    """A message on the page: what became of it in the context, and whether the chosen statement rests on it."""
+    """A message on the page: what became of it in the context, whether the chosen statement rests on it, and what is
+    otherwise `now` than the context had it."""
 
     logged: Logged
-    span: Span | None
+    became: Became | None
     marked: bool
+    now: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is the result of a call that failed, as far as the API tells."""
+        return self.logged.message.text.startswith("[error]")
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ async def conversation(
         stop=stop,
         size=PAGE,
         next_seq=next_seq,
-        turns=list(_turns(logged, head.retracted, fates, rests)),
+        turns=list(_turns(logged, head.retracted, manifest, rests, head.rev if rev is None else rev)),
         kept=kept[0] if kept else None,
         manifest=manifest,
         bar=bar_of(fates, stop, (start, next_seq - 1)),
@@ -153,12 +161,25 @@ async def digest_of(chat: Conversation, id: int) -> Digest | None:
     return found[0] if found and found[0].id == id else None
 
 
-def _turns(logged: Sequence[Logged], retracted: Ranges, fates: Sequence[Span], rests: Ranges) -> Iterator[LogTurn]:
+def _turns(
+    logged: Sequence[Logged], retracted: Ranges, manifest: Manifest | None, rests: Ranges, rev: int
+) -> Iterator[LogTurn]:
     def shown(one: Logged) -> ShownMessage:
-        return ShownMessage(one, span_of(fates, one.seq), any_in(rests, one.seq, one.seq) if rests else False)
+        there = None if manifest is None else became(one, manifest)
+        marked = any_in(rests, one.seq, one.seq) if rests else False
+        return ShownMessage(one, there, marked, "" if manifest is None else _now(one, manifest, rev))
 
     made = groups(logged, retracted)
     erased = [Group(members=[one], first=one.seq, last=one.seq, open=set()) for one in logged if one.erased]
     ordered = sorted([*made, *erased], key=lambda group: group.first)
     for number, of in groupby(ordered, key=lambda group: group.members[0].sums.turns):
         yield LogTurn(number, [[shown(one) for one in group.members] for group in of])
+
+
+def _now(logged: Logged, manifest: Manifest, rev: int) -> str:
+    """What has changed about a message since the context: whether it is undone, or on another branch."""
+    span = span_of(manifest.fates, logged.seq)
+    then, now = span is not None and span.reason is Reason.RETRACTED, not logged.live(rev)
+    if logged.erased or then == now:
+        return ""
+    return "now undone, or on another branch" if now else "on the current branch again"
