@@ -18,6 +18,8 @@ _LOOKED_UP = 5.0
 _AGAIN = 600.0
 """Seconds. At a limit, calls are postponed for at most this long: the limit may have been raised."""
 
+_GO_ON = "digests go on tomorrow (UTC), or within a quarter of an hour after the limit is raised"
+
 
 class CallPostponed(Exception):
     """No call may be made for `seconds`: the endpoint has failed too often lately (`cause` says how), or the tenant has
@@ -55,8 +57,7 @@ class DailyLimit:
             reached = await self._reached((tenant, user), settings.daily_user_share) if user is not None else ""
             if reached and user is not None and await self._services.store.has_other_users(tenant, user):
                 raise CallPostponed(
-                    f"the user {reached}, a user's share (daily_user_share); digests go on tomorrow (UTC), or when the "
-                    "limit is raised",
+                    f"the user {reached}, a user's share (daily_user_share); {_GO_ON}",
                     seconds=_until_tomorrow(),
                 )
             return
@@ -65,7 +66,7 @@ class DailyLimit:
             self._told = {one for one in self._told if one[1] == day} | {(tenant, day)}
             log.warning("Tenant %s %s: no more digests for it until tomorrow (UTC)", tenant, reached, tenant=tenant)
         raise CallPostponed(
-            f"the tenant {reached}; digests go on tomorrow (UTC), or when the limit is raised",
+            f"the tenant {reached}; {_GO_ON}",
             seconds=_until_tomorrow(),
         )
 
@@ -79,7 +80,7 @@ class DailyLimit:
             self._spent[whose] = known
         spent = _sum(known[1], self._unwritten.get(whose, Spending()))
         if settings.daily_cost is not None and spent.cost >= settings.daily_cost * share:
-            return f"has spent ${spent.cost:.2f} today, of ${settings.daily_cost * share:.2f} (daily_cost)"
+            return f"has spent ${spent.cost:.4f} today, of ${settings.daily_cost * share:.4f} (daily_cost)"
         if settings.daily_tokens is not None and spent.tokens >= settings.daily_tokens * share:
             return f"has used {spent.tokens:,} tokens today, of {settings.daily_tokens * share:,.0f} (daily_tokens)"
         return ""
