@@ -284,6 +284,9 @@ def _load(load: Backlog, settings: Settings) -> Check:
         return warning(name, f"{says}; nobody is there to try again what was put off", start)
     if load.put_off:
         return warning(
-            name, says, "those put off are tried again by themselves; their rows in hitherto.digest say why (error)"
+            name,
+            says,
+            "those put off are tried again by themselves; a conversation's page Digests in the inspector says why, and "
+            "so does `hitherto digests CONVERSATION`",
         )
     return ok(name, says)

@@ -224,6 +224,8 @@ async def test_digests_that_failed(database: str) -> None:
     await (await filled(database)).aclose()
     executed(database, "update hitherto.digest set due_at = now() + interval '1 hour'")
     assert "1 put off" in in_database(database).said("queue", "warning")
+    executed(database, "insert into hitherto.worker values (gen_random_uuid(), now())")
+    assert "so does `hitherto digests CONVERSATION`" in in_database(database).said("queue", "warning")
     executed(database, "update hitherto.conversation set failures = 2, resume_at = now() + interval '1 hour'")
     line = in_database(database).said("queue", "warning")
     assert "1 conversations rest" in line
