@@ -193,6 +193,7 @@ class Memory:
             embedder_provider=None if own is None or own.local else settings.embedder_provider,
             daily_cost=settings.daily_cost,
             daily_tokens=settings.daily_tokens,
+            daily_user_share=settings.daily_user_share,
             fact_categories=settings.fact_categories,
         )
 

@@ -56,8 +56,9 @@ class MemorySettings:
     """What applies in a memory where nothing else is said. `policy` is JSON text, None where `balanced` governs;
     `budget` are the tokens of a context. `embedders` are the names of the embedder, as the setting has it and as the
     ledger has it; none where words alone are compared. `embedder_provider` is None for an embedder in the process.
-    Calls of models stop for a day after `daily_cost` (US dollars) or `daily_tokens`, None where there is no limit.
-    `fact_categories` are those under which facts are kept."""
+    Calls of models stop for a day after `daily_cost` (US dollars) or `daily_tokens`, None where there is no limit;
+    for a user, where there are others, after `daily_user_share` of these. `fact_categories` are those under
+    which facts are kept."""
 
     policy: str | None
     budget: int
@@ -65,6 +66,7 @@ class MemorySettings:
     embedder_provider: str | None
     daily_cost: float | None = None
     daily_tokens: int | None = None
+    daily_user_share: float = 0.5
     fact_categories: tuple[str, ...] = ()
 
 

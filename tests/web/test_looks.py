@@ -32,6 +32,7 @@ PAGES = (
     "conversations/ada/cook/monday/tokens",
     "conversations/ada/cook/monday/runs",
     "costs",
+    "costs?since=2026-03-02&until=2026-03-01",
     "health",
     "people",
     "people?user=ada",

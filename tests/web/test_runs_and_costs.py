@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import pytest
@@ -79,6 +80,20 @@ async def test_what_a_day_cost(database: str, signed_in: SignIn, site: str) -> N
     await row.get_by_role("link").click()
     by_model = page.get_by_role("row").filter(has_text="scripted")
     await expect(by_model.get_by_role("cell").nth(2)).to_have_text(f"{spent.calls:,}")
+
+
+async def test_days_of_which_nothing_can_be_shown(signed_in: SignIn, site: str) -> None:
+    today = datetime.now(UTC).date()
+    page = await signed_in("admin")
+    for asked, says in (
+        ("since=2026-03-02&until=2026-03-01", "The first day is after the last one."),
+        ("since=2998-01-01&until=2999-01-01", "These days are yet to come."),
+        ("since=1900-01-01&until=2999-01-01", f"those from {today - timedelta(days=365)} to {today}"),
+        ("since=2026-03-01&until=2026-03-02", "No model was called from 2026-03-01 to 2026-03-02."),
+    ):
+        await page.goto(f"{site}/acme/costs?{asked}")
+        await expect(page.locator("main")).to_contain_text(says)
+        await expect(page.get_by_text("HITHERTO_MODEL")).to_have_count(0)
 
 
 async def test_a_run_by_its_events(signed_in: SignIn, site: str, memory: Memory) -> None:

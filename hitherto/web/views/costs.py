@@ -12,6 +12,7 @@ from starlette.responses import Response
 from hitherto.core.key import Right
 from hitherto.http.server.callers import needs
 from hitherto.web.charts import columns_of
+from hitherto.web.limits import stopped
 from hitherto.web.visit import Visiting
 
 router = APIRouter(dependencies=[needs(Right.ADMIN)])
@@ -33,8 +34,13 @@ async def costs(
 ) -> Response:
     """By day, with the daily limit of the settings drawn, and for all these days by model, user or purpose. Where no
     price is known, tokens are drawn."""
-    until = until or datetime.now(UTC).date()
-    since = max(since or _before(until, DAYS), _before(until, MOST_DAYS))
+    asked, today = (since, until), datetime.now(UTC).date()
+    until = min(until or today, today)
+    since = since or _before(until, DAYS)
+    if since > until:
+        wrong = "These days are yet to come." if since > today else "The first day is after the last one."
+        return await visit.page("costs.html", by=by, since=since, until=asked[1] or today, wrong=wrong)
+    since = max(since, _before(until, MOST_DAYS))
     by_day = {one.group: one for one in await visit.memory.costs("day", tenant=visit.tenant, since=since, until=until)}
     days = [since + timedelta(days=n) for n in range((until - since).days + 1)]
     groups = await visit.memory.costs(by, tenant=visit.tenant, since=since, until=until)
@@ -44,9 +50,13 @@ async def costs(
     values = [0.0 if one is None else one.cost if priced else float(one.tokens_in + one.tokens_out) for one in spent]
     return await visit.page(
         "costs.html",
+        wrong="",
         by=by,
         since=since,
         until=until,
+        most=MOST_DAYS,
+        asked=any(asked),
+        cut=(asked[0] or since, asked[1] or until) != (since, until),
         days=[*zip(days, spent, strict=True)],
         priced=priced,
         values=values,
@@ -57,6 +67,8 @@ async def costs(
         ),
         limit=settings.daily_cost,
         limit_tokens=settings.daily_tokens,
+        share=settings.daily_user_share,
+        stopped=await stopped(visit.memory, visit.tenant, settings),
         groups=groups,
     )
 
