@@ -152,6 +152,14 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
+def duration(seconds: float) -> str:
+    """About how long, such as "8 minutes"."""
+    for one, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            return plural(round(seconds / length), one)
+    return plural(round(seconds), "second")
+
+
 def dollars(value: float | None) -> str:
     """An amount; "–" where no price is known."""
     return "–" if value is None else f"${value:,.4f}" if value < 1 else f"${value:,.2f}"
@@ -194,7 +202,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     filters: dict[str, Any] = {
-        one.__name__: one for one in (said, prose, plain, pictures, moment, number, dollars, why)
+        one.__name__: one for one in (said, prose, plain, pictures, moment, number, duration, dollars, why)
     }
     named: dict[str, Any] = {"path": path, "plural": plural, "root": ROOT}
     cast("dict[str, Any]", made.filters).update(filters)

@@ -16,6 +16,7 @@ from hitherto import Memory, assistant, user
 from hitherto.ports.models import Completion, Prompt
 from hitherto.providers.scripted import Scripted, items
 from hitherto.web.sessions import COOKIE, form_token
+from hitherto.web.views import health
 from tests.web.conftest import ADA, SignIn
 from tests.web.test_sessions import seen, sign_in
 
@@ -192,6 +193,27 @@ async def test_what_waits_and_the_checks(signed_in: SignIn, site: str, memory: M
     await expect(page.get_by_role("row").filter(has_text="Wait to be made").get_by_role("cell")).to_have_text("0")
     await page.goto(f"{site}/acme/health?check=true")
     await expect(page.get_by_role("alert")).to_contain_text("hitherto doctor")
+
+
+async def test_failed_digests_of_older_conversations(
+    database: str, signed_in: SignIn, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Are a link away: one page looks at a few conversations, and says so."""
+    monkeypatch.setattr(health, "LAST", 1)
+    broken = Scripted(then=ValueError("the model speaks in riddles"))
+    async with hitherto.open(database, model=broken, digest_max_attempts=1, backoff=0, row_security=True) as failing:
+        chat = failing.conversation("monday", scope=ADA, policy="rolling")
+        for at in range(40):
+            await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
+        await failing.wait_for_digests()
+    await memory.conversation("tuesday", scope=ADA).append(user("Hello"))
+    page = await signed_in("admin")
+    await page.get_by_role("link", name="Health").click()
+    await expect(page.get_by_text("Conversations before these were not looked at.")).to_be_visible()
+    await expect(page.get_by_role("link", name="failed in Question 0")).to_have_count(0)
+    await page.get_by_role("link", name="Look at older ones").click()
+    await expect(page.get_by_role("link", name="failed in Question 0")).to_be_visible()
+    await expect(page.get_by_text("were not looked at")).to_have_count(0)
 
 
 async def test_no_right_no_page_and_no_change(memory: Memory, site: str, http: ClientSession) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitherto.core.plain_text import plain as visible
-from hitherto.web.templating import plain, prose
+from hitherto.web.templating import duration, plain, prose
 
 
 @given(st.text())
@@ -50,3 +50,10 @@ def test_fences_that_never_close_take_one_look_each() -> None:
     """Each was searched to the end of the text: a page of 50 KB took 11 seconds."""
     opened = "```a\n" * 200_000
     assert len(prose(opened, len(opened))) == len(opened) + len('<bdi dir="auto"></bdi>')
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"), [(0, "0 seconds"), (1.2, "1 second"), (480.49, "8 minutes"), (90_000, "1 day")], ids=str
+)
+def test_durations_in_their_largest_unit(seconds: float, says: str) -> None:
+    assert duration(seconds) == says
