@@ -21,6 +21,7 @@ from hitherto.http.server.gate import RequestGate
 from hitherto.web.sessions import COOKIE, Sessions, session_in
 from hitherto.web.templating import HERE, ROOT
 from hitherto.web.views import ROUTES
+from hitherto.web.views.erase import Work, own_tenant_erased
 from hitherto.web.views.export import DOWNLOAD
 from hitherto.web.views.health import Doctor
 from hitherto.web.visit import HEADERS, form_of, here_of, keep_session, templates
@@ -88,7 +89,8 @@ async def sign_in_page(request: Request, to: str = ROOT) -> Response:
     sessions: Sessions = request.scope["authentication"]
     if not sessions.needed:
         return RedirectResponse(_own(to), 303, HEADERS)
-    return _sign_in(to)
+    # Only the session that did it is told: a link could say anything.
+    return _sign_in(to, erased=own_tenant_erased(request.scope["memory"], session_in(request.headers)))
 
 
 @_entrance.post("/sign-in")
@@ -132,8 +134,9 @@ async def static(name: str) -> Response:
     return Response((HERE / "static" / name).read_bytes(), media_type=_FILES[name], headers=kept)
 
 
-def _sign_in(to: str, *, error: str = "", status: int = 200) -> Response:
-    return HTMLResponse(templates().get_template("sign_in.html").render(to=to, error=error), status, HEADERS)
+def _sign_in(to: str, *, error: str = "", status: int = 200, erased: tuple[str, Work] | None = None) -> Response:
+    page = templates().get_template("sign_in.html").render(to=to, error=error, erased=erased)
+    return HTMLResponse(page, status, HEADERS)
 
 
 def _own(address: str) -> str:

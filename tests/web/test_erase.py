@@ -99,7 +99,7 @@ async def test_a_user_goes_in_the_background(
     assert len((await memory.conversations(BOB)).conversations) == 1
 
 
-async def test_a_subject_and_a_tenant_go(signed_in: SignIn, site: str, memory: Memory) -> None:
+async def test_a_subject_and_a_tenant_go(signed_in: SignIn, site: str, memory: Memory, http: ClientSession) -> None:
     await memory.conversation("monday", scope=ADA, subject="dog").append(user("Rex barks."))
     await memory.conversation("tuesday", scope=ADA).append(user("Peanuts"))
     await memory.conversation("monday", scope=Scope(tenant="other", user="ada", agent="cook")).append(user("Hello"))
@@ -113,6 +113,9 @@ async def test_a_subject_and_a_tenant_go(signed_in: SignIn, site: str, memory: M
             await expect(page.locator("#progress")).to_contain_text("Done.")
         else:  # with the key that the visitor has signed in with
             await page.wait_for_url(f"{site}/sign-in?*")
+            await expect(page.get_by_role("status")).to_contain_text("The tenant acme is erased, with its keys")
+            async with http.get(page.url) as done:  # a link says nothing of it to anybody else
+                assert "is erased" not in await done.text()
         assert len((await memory.conversations(tenant="acme")).conversations) == left
     assert len((await memory.conversations(tenant="other")).conversations) == 1
 

@@ -18,6 +18,7 @@ from hitherto.engine.memory import Memory
 from hitherto.errors import HithertoError, InvalidInput
 from hitherto.http.server.callers import needs
 from hitherto.logs import logger
+from hitherto.web.sessions import form_token, session_in
 from hitherto.web.templating import path, plain
 from hitherto.web.visit import Visit, Visiting
 
@@ -33,10 +34,11 @@ _CODE = re.compile(re.escape(unicodedata.normalize("NFKC", plain("\u200b"))).rep
 
 @dataclass
 class Work:
-    """An erasure that this process does. `before` is what was there when it began; `report` is there once nothing shows
-    what was erased."""
+    """An erasure that this process does. `before` is what was there when it began, by the session of this `token`;
+    `report` is there once nothing shows what was erased."""
 
     before: ErasureReport
+    token: str
     report: ErasureReport | None = None
     task: asyncio.Task[None] | None = None
 
@@ -74,7 +76,7 @@ async def begin(visit: Visiting, *, what: str = "", name: str = "") -> Response:
         return await _page(visit, what, name, error="That is not the name. Nothing was erased.")
     work = _works(visit.memory)
     if (there := work.get((visit.tenant, what, name))) is None or there.ended:
-        made = work[visit.tenant, what, name] = Work(before)
+        made = work[visit.tenant, what, name] = Work(before, form_token(session_in(visit.request.headers)))
         made.task = asyncio.create_task(_erase(visit.memory, visit.tenant, what, name, made))
         made.task.add_done_callback(_log)
     return visit.to(path(visit.tenant, "erase", "progress", what=what, name=name))
@@ -85,6 +87,13 @@ async def progress(visit: Visiting, *, what: str, name: str) -> Response:
     """How far an erasure is."""
     left, work = await _left(visit, what, name), _works(visit.memory).get((visit.tenant, what, name))
     return await visit.page("erase_progress.html", what=what, name=name, left=left, work=work)
+
+
+def own_tenant_erased(memory: Memory, session: str) -> tuple[str, Work] | None:
+    """The tenant that this session erased, and its own key with it."""
+    token = form_token(session) if session else ""
+    works = _works(memory).items()
+    return next(((name, work) for (_, what, name), work in works if what == "tenant" and work.token == token), None)
 
 
 def is_typed(form: Mapping[str, str], name: str) -> bool:
