@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from urllib.parse import parse_qsl, quote
@@ -13,18 +14,19 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Scope
 
+from hitherto.core.scope import checked_name
 from hitherto.engine.memory import Memory
-from hitherto.errors import Forbidden, HithertoError, InvalidInput, NotFound, ServiceError, Unauthorized
+from hitherto.errors import Forbidden, HithertoError, InvalidInput, InvalidScope, NotFound, ServiceError, Unauthorized
 from hitherto.http.problems import headers_of, problem_of
-from hitherto.http.server.callers import Limits, check_site
+from hitherto.http.server.callers import Caller, Limits, check_site
 from hitherto.http.server.gate import RequestGate
-from hitherto.web.sessions import COOKIE, Sessions, session_in
-from hitherto.web.templating import HERE, ROOT
+from hitherto.web.sessions import COOKIE, Sessions, form_token, session_in
+from hitherto.web.templating import HERE, ROOT, name_in
 from hitherto.web.views import ROUTES
 from hitherto.web.views.erase import Work, own_tenant_erased
 from hitherto.web.views.export import DOWNLOAD
 from hitherto.web.views.health import Doctor
-from hitherto.web.visit import HEADERS, form_of, here_of, keep_session, templates
+from hitherto.web.visit import HEADERS, Visit, form_of, here_of, keep_session, templates
 
 SIGN_IN = f"{ROOT}/sign-in"
 _FILES = {
@@ -159,8 +161,23 @@ def _refusal(scope: Scope, error: HithertoError) -> Response:
             return HTMLResponse(again, 200, HEADERS)
         return RedirectResponse(f"{SIGN_IN}?to={quote(_own(here), safe='')}", 303, HEADERS)
     problem = problem_of(error)
-    page = templates().get_template("error.html").render(problem=problem, name=type(error).__name__)
+    page = templates().get_template("error.html").render(problem=problem, **_around(scope))
     return HTMLResponse(page, problem["status"], HEADERS | headers_of(error))
+
+
+def _around(scope: Scope) -> dict[str, object]:
+    """What the frame of an error's page needs: the pages of the visitor's tenant, where it is known who that is."""
+    caller: Caller | None = scope.get("caller")
+    if caller is None:
+        return {"frame": "layout.html", "visit": None}
+    tenant = caller.tenant
+    if caller.key is None:
+        with suppress(InvalidScope):
+            tenant = checked_name(name_in(scope.get("path_params", {}).get("tenant", tenant)), "tenant")
+    request = Request(scope)
+    token = form_token(session_in(request.headers))
+    visit = Visit(request, tenant)
+    return {"frame": "page.html", "visit": visit, "tenant": tenant, "form_token": token, "here": here_of(scope)}
 
 
 async def _own_error(request: Request, error: Exception) -> Response:

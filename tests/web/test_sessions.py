@@ -325,6 +325,19 @@ async def test_a_link_says_of_nothing_that_it_was_done(memory: Memory, site: str
             assert (status, says in text) == (200, told), asked
 
 
+async def test_who_gets_an_error_can_go_on(memory: Memory, site: str, http: ClientSession) -> None:
+    """To the tenant's other pages, and out, with a key that opens none of them too."""
+    for right, pages in ((Right.READ, 3), (Right.WRITE, 0)):
+        key = await memory.keys("acme").create("one", rights=[right])
+        _, _, session = await sign_in(http, site, key.secret)
+        for there in ("acme/nothing", "acme/conversations/ada/cook/none", "other/people", "acme/people/ada/cook?state=a"):
+            status, text = await seen(http, f"{site}/{there}", session)
+            assert status >= 400, there
+            around = text.partition("<main")[0]
+            assert (around.count(f'href="{ROOT}/acme/'), "Sign out" in around) == (pages, True), there
+            assert ("To the conversations" in text) == (right is Right.READ)
+
+
 async def test_another_sites_page_signs_nobody_in(memory: Memory, site: str, http: ClientSession) -> None:
     key = await memory.keys("acme").create("one", rights=["read"])
     assert (await sign_in(http, site, key.secret, Origin="https://evil.example"))[0] == 403
