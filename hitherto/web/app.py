@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hitherto.core.scope import checked_name
 from hitherto.engine.memory import Memory
@@ -51,7 +52,7 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doct
     checks the database and the models."""
     limits = replace(limits, size=min(limits.size, _LARGEST_FORM))
     services = memory._services  # pyright: ignore[reportPrivateUsage] — the service is part of Hitherto
-    return RequestGate(
+    gate = RequestGate(
         _application(),
         memory=memory,
         authentication=Sessions(services.store.keys if keys else None, limits),
@@ -63,6 +64,12 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doct
         cookie=COOKIE,
         more={"doctor": doctor, "price": services.price},
     )
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        """HEAD is answered as GET, of which the server leaves the body out."""
+        await gate({**scope, "method": "GET"} if scope.get("method") == "HEAD" else scope, receive, send)
+
+    return answer
 
 
 def _application() -> FastAPI:
@@ -148,11 +155,18 @@ def _own(address: str) -> str:
     return address if inside and not above and "\\" not in address and address.isprintable() else ROOT
 
 
+def _page_of_form(headers: Headers) -> str:
+    """The address of the page on which a form stands, by what the browser says of it."""
+    _, _, page = headers.get("Referer", "").partition("://")
+    host, slash, address = page.partition("/")
+    return slash + address if host == headers.get("Host") else ROOT
+
+
 def _refusal(scope: Scope, error: HithertoError) -> Response:
     """An error as a page. Who has no session is led to where they sign in."""
     if isinstance(error, Unauthorized):
-        here = here_of(scope) if scope["method"] == "GET" else ROOT
         headers = dict[bytes, bytes](scope["headers"])
+        here = here_of(scope) if scope["method"] == "GET" else _page_of_form(Headers(scope=scope))
         if b"hx-request" in headers:  # a part of a page, which is to be loaded again as a whole
             return Response(status_code=401, headers=HEADERS | {"HX-Refresh": "true"})
         if headers.get(b"sec-fetch-site") == b"cross-site" and COOKIE.encode() not in headers.get(b"cookie", b""):

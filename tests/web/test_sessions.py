@@ -22,7 +22,7 @@ from hitherto.web.templating import ROOT, path
 from hitherto.web.views import ROUTES
 from tests.http.serving import LIMITS, listening
 from tests.http.test_bodies import head, raw
-from tests.web.conftest import ADA
+from tests.web.conftest import ADA, SignIn
 
 
 async def sign_in(http: ClientSession, site: str, secret: str, **headers: str) -> tuple[int, str, str]:
@@ -51,6 +51,21 @@ async def test_a_session_lasts_as_long_as_its_key(memory: Memory, site: str, htt
     assert (await seen(http, f"{site}/acme/conversations", session))[0] == 303
 
 
+async def test_head_is_answered_as_get(memory: Memory, site: str, http: ClientSession) -> None:
+    key = await memory.keys("acme").create("one", rights=["read"])
+    _, _, session = await sign_in(http, site, key.secret)
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    for there, sent, status in (
+        ("acme/conversations", headers, 200),
+        ("acme/conversations", {}, 303),
+        ("acme/costs", headers, 403),
+        ("sign-in", {}, 200),
+        ("static/inspector.js", {}, 200),
+    ):
+        async with http.head(f"{site}/{there}", headers=sent, allow_redirects=False) as done:
+            assert (done.status, await done.read()) == (status, b""), there
+
+
 async def test_a_session_ends_by_itself(
     memory: Memory, site: str, http: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +80,26 @@ async def test_a_session_ends_by_itself(
     monkeypatch.setattr(sessions.time, "time", lambda: now + sessions.LASTS + 1)
     assert (await seen(http, f"{site}/acme/conversations", session))[0] == 303
     assert (await seen(http, f"{site}/acme/conversations", renewed))[0] == 200
+
+
+async def test_a_form_of_a_session_that_is_over_leads_back_to_its_page(
+    signed_in: SignIn, site: str, memory: Memory
+) -> None:
+    key = await memory.keys("acme").create("one", rights=["read", "review"])
+    page = await signed_in("read", "review")
+    await page.goto(f"{site}/acme/people/ada/cook?category=hobby")
+    await page.context.clear_cookies()
+    await page.get_by_label("One sentence").fill("Plays the cello.")
+    await page.get_by_role("button", name="Add").click()
+    await page.get_by_label("Key").fill(key.secret)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.wait_for_url(f"{site}/acme/people/ada/cook?category=hobby")
+
+
+@pytest.mark.parametrize("page", ["https://evil.example/inspect/acme", "/inspect/acme", "", "http://[", "é"])
+async def test_no_other_page_is_that_of_a_form(site: str, http: ClientSession, page: str) -> None:
+    async with http.post(f"{site}/sign-out", headers={"Referer": page}, allow_redirects=False) as done:
+        assert done.headers["Location"] == f"{ROOT}/sign-in?to={quote(ROOT, safe='')}"
 
 
 async def test_what_a_page_asks_for_by_itself_is_no_use_of_its_session(
