@@ -51,6 +51,22 @@ async def test_hits_say_where_they_come_from_and_what_they_are_made_of(
     await expect(page.locator("#m60")).to_be_visible()
 
 
+async def test_a_fact_and_a_document_lead_to_their_pages(signed_in: SignIn, site: str, memory: Memory) -> None:
+    """And who is asked for need not be known by heart."""
+    await memory.conversation("monday", scope=ADA).append(user("Hello"))
+    await memory.facts(ADA).add("The dog Rex eats salmon.")
+    await memory.documents(ADA).add("The boiler is in the cellar.", title="Boiler manual")
+    await memory.wait_for_index()
+    page = await signed_in("read")
+    for question, link in (("What does the dog eat?", "fact 1"), ("Where is the boiler?", "Boiler manual")):
+        await page.goto(f"{site}/{THERE}&question={question}")
+        await page.get_by_role("link", name=link, exact=True).click()
+        await expect(page.locator("h1")).to_have_text(re.compile("^(The dog Rex|Boiler)"))
+    await page.goto(f"{site}/acme/recall?user=ada")
+    proposed = page.locator("datalist option")
+    assert [await one.get_attribute("value") for one in await proposed.all()] == ["ada", "cook"]
+
+
 async def test_what_was_missing_is_said(database: str, http: ClientSession) -> None:
     embedder = ScriptedEmbedder()
     async with hitherto.open(database, embedder=embedder) as memory:

@@ -21,6 +21,9 @@ router = APIRouter(dependencies=[needs(Right.READ)])
 SHOWN, MISSED = 10, 5
 """Hits that are shown, and how many more of what just missed."""
 
+SPOKEN = 50
+"""Conversations whose users and agents are proposed, those in which something was said last."""
+
 LEAST = 0.005
 """What is less than this reads as 0."""
 
@@ -62,6 +65,7 @@ async def recall(
     if asked.strip():
         result = await visit.memory.recall(asked, scope=visit.scope(user, agent), limit=SHOWN + MISSED)
     hits = _found(result.hits if result else ())
+    spoken = (await visit.memory.conversations(tenant=visit.tenant, user=user or None, limit=SPOKEN)).conversations
     likely = [one for one in hits[:SHOWN] if one.hit.score >= UNLIKELY]
     return await visit.page(
         "recall.html",
@@ -70,6 +74,8 @@ async def recall(
         hits=likely,
         missed=[one for one in hits if one not in likely][:MISSED],
         unlikely=UNLIKELY,
+        users=list(dict.fromkeys(one.scope.user for one in spoken)),
+        agents=list(dict.fromkeys(one.scope.agent for one in spoken)),
         parts=PARTS,
         missing=MISSING,
     )
