@@ -137,7 +137,7 @@ class ConversationVisit(Visit):
         elif (info := await self.chat.info()) is None:
             raise NotFound("there is no such conversation")
         title = info.title if info and self.may("read") else ""
-        named = {"user": user, "agent": agent, "name": name, "title": title, "base": self.base}
+        named = {"user": user, "agent": agent, "name": name, "title": title, "base": self.base, "there": bool(info)}
         return await super().page(template, status=status, **named, **values)
 
 

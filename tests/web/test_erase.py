@@ -61,6 +61,7 @@ async def test_a_conversation_goes(signed_in: SignIn, site: str, memory: Memory)
         await page.get_by_label("type the conversation's name").fill(name)
         await page.get_by_role("button", name="Erase the conversation").click()
         await expect(page.get_by_role("status")).to_have_text("1 message erased, and all that rested on it.")
+        assert await page.locator(f"main a[href*='/{name}']").count() == 0  # nothing of it is left to look at
     assert (await memory.conversations(ADA)).conversations == ()
     assert [one.content for one in await memory.facts(ADA).list()] == ["Has a dog."]
 
