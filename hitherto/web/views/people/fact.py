@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from fastapi import APIRouter
@@ -10,11 +11,11 @@ from starlette.responses import Response
 from hitherto.core.facts.fact import Fact, FactState
 from hitherto.core.key import Right
 from hitherto.engine.facts.facts import Facts
-from hitherto.errors import InvalidFact, InvalidInput, NotFound, StaleVersion
+from hitherto.errors import HithertoError, InvalidFact, InvalidInput, NotFound, StaleVersion
 from hitherto.http.problems import problem_of
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
-from hitherto.web.views.people.facts import categories
+from hitherto.web.views.people.facts import categories, subject_names
 from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
 router = APIRouter(dependencies=[needs(Right.READ)])
@@ -53,7 +54,8 @@ async def similar(visit: OfPerson, id: int) -> Response:
     least = AT_LEAST if hits.space else AT_LEAST_IN_WORDS
     ids = [hit.fact for hit in hits.hits if hit.fact != id and hit.scores.fused >= least]
     read = [await visit.facts.get(one) for one in ids if one is not None]
-    return await visit.page("people/similar.html", fact=found, alike=[one for one in read if one][:ALIKE])
+    shown = [one for one in read if one][:ALIKE]
+    return await visit.page("people/similar.html", fact=found, alike=shown, subjects=await subject_names(visit, shown))
 
 
 async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None:
@@ -81,6 +83,12 @@ async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None
 def why(error: InvalidFact | NotFound | StaleVersion) -> str:
     """Why a form was not followed, in words for who sent it."""
     return "there is no such fact of this person any more" if isinstance(error, NotFound) else str(error)
+
+
+def alike(error: HithertoError) -> int | None:
+    """The other fact of which an error says that it says the same already."""
+    found = re.match(r"fact (\d+) says already", str(error))
+    return int(found[1]) if found else None
 
 
 async def _there(visit: PersonVisit, id: int) -> Fact:
@@ -116,6 +124,7 @@ async def _page(
         shown=SHOWN,
         categories=await categories(visit),
         error=why(error) if error else "",
+        other=alike(error) if error else None,
         typed=typed or {},
     )
 

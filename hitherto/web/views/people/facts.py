@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -48,6 +48,22 @@ async def categories(visit: Visit) -> tuple[str, ...]:
     return (await visit.memory.settings()).fact_categories
 
 
+async def subject_names(visit: Visit, facts: Iterable[Fact]) -> dict[str, str]:
+    """The names of what the facts are about, for those who may know them: operators."""
+    ids = {one.subject for one in facts if one.subject} if visit.may("admin") else ()
+    known = [await visit.memory.subject(id, tenant=visit.tenant) for id in ids]
+    return {one.id: one.name for one in known if one is not None}
+
+
+async def _known(visit: PersonVisit) -> int | None:
+    """How many facts of the person's own hold now. Only operators may count them."""
+    if not visit.may("admin"):
+        return None
+    person = visit.person
+    found = await visit.memory.scopes("agent", tenant=person.tenant, user=person.user, limit=1_000)
+    return next((one.facts for one in found.scopes if one.name == person.agent), None)
+
+
 async def _page(
     visit: PersonVisit,
     asked: Mapping[str, str],
@@ -68,6 +84,7 @@ async def _page(
     defined, groups = await categories(visit), dict[str, list[Fact]]()
     for one in found:
         groups.setdefault(one.category, []).append(one)
+    more = len(found) == PAGE
     order = {category: at for at, category in enumerate(defined)}
     return await visit.page(
         "people/facts.html",
@@ -75,7 +92,10 @@ async def _page(
         groups=sorted(groups.items(), key=lambda group: order.get(group[0], len(order))),
         asked={"whose": "", "subject": "", "category": "", **asked},
         after=after,
-        next=found[-1].id if len(found) == PAGE else None,
+        next=found[-1].id if more else None,
+        paged=bool(more or after),
+        count=await _known(visit) if more or after else len(found),
+        subjects=await subject_names(visit, found),
         categories=defined,
         error=error,
         typed=typed or {},
