@@ -24,6 +24,18 @@ async def test_what_is_found_of_a_text_is_shown(signed_in: SignIn, site: str, me
     await expect(page.locator("#m2")).to_be_visible()
 
 
+async def test_equal_titles_are_told_apart_and_a_search_says_how_it_finds(
+    signed_in: SignIn, site: str, memory: Memory
+) -> None:
+    for name, said in (("monday", "Which bread?"), ("tuesday", "Which bread?"), ("sunday", "Which soup?")):
+        await memory.conversation(name, scope=ADA).append(user(said))
+    page = await signed_in("read")
+    await expect(page.locator("td:first-child .meta")).to_have_text(["tuesday", "monday"])
+    await page.goto(f"{site}/acme/conversations?user=ad&text=the")
+    await expect(page.locator(".empty")).to_contain_text("found by their whole names")
+    await expect(page.locator(".empty")).to_contain_text("such as “the”, finds nothing")
+
+
 async def test_a_message_leads_to_its_neighbors_and_to_what_the_model_saw(
     signed_in: SignIn, site: str, memory: Memory
 ) -> None:

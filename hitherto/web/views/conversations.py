@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
@@ -49,6 +51,7 @@ async def conversations(
         "conversations.html",
         listed=found,
         hits=hits,
+        twice={title for title, count in Counter(one.title for one in found).items() if title and count > 1},
         next=beyond,
         asked={"user": user, "agent": agent, "text": text},
         cursor=cursor,
