@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import expect
 
 from hitherto import Memory, assistant, user
@@ -31,6 +33,7 @@ async def test_equal_titles_are_told_apart_and_a_search_says_how_it_finds(
         await memory.conversation(name, scope=ADA).append(user(said))
     page = await signed_in("read")
     await expect(page.locator("td:first-child .meta")).to_have_text(["tuesday", "monday"])
+    await expect(page.locator("td time").first).to_have_attribute("title", re.compile(r" \d+:\d\d:\d\d "))
     await page.goto(f"{site}/acme/conversations?user=ad&text=the")
     await expect(page.locator(".empty")).to_contain_text("found by their whole names")
     await expect(page.locator(".empty")).to_contain_text("such as “the”, finds nothing")

@@ -4,7 +4,7 @@ const zoned = (root) => {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const when = new Date(time.dateTime);
     time.textContent = when.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-    time.title = time.dateTime;
+    time.title = when.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
   }
 };
 document.addEventListener("DOMContentLoaded", () => {
