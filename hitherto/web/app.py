@@ -17,7 +17,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hitherto.core.scope import checked_name
 from hitherto.engine.memory import Memory
-from hitherto.errors import Forbidden, HithertoError, InvalidInput, InvalidScope, NotFound, ServiceError, Unauthorized
+from hitherto.errors import (
+    Forbidden,
+    HithertoError,
+    InvalidInput,
+    InvalidScope,
+    NotFound,
+    ServiceError,
+    TooLarge,
+    Unauthorized,
+)
 from hitherto.http.problems import headers_of, problem_of
 from hitherto.http.server.callers import Caller, Limits, check_site
 from hitherto.http.server.gate import RequestGate
@@ -42,6 +51,9 @@ _DOTS = re.compile(r"(?:\.|%2E){1,2}", re.IGNORECASE)
 _OPEN = frozenset({SIGN_IN, *(f"{ROOT}/static/{name}" for name in _FILES)})
 """Paths that need no session."""
 
+
+_TITLES = {403: "Not allowed", 404: "Not found", 413: "Too long", 422: "Not possible"}
+"""What pages of errors are headed with, by status: what errors say of themselves is for who calls the API."""
 
 _LARGEST_FORM = 100_000
 """Bytes. Names, facts and what is typed to confirm take a few thousand."""
@@ -175,8 +187,11 @@ def _refusal(scope: Scope, error: HithertoError) -> Response:
             return HTMLResponse(again, 200, HEADERS)
         return RedirectResponse(f"{SIGN_IN}?to={quote(_own(here), safe='')}", 303, HEADERS)
     problem = problem_of(error)
-    page = templates().get_template("error.html").render(problem=problem, **_around(scope))
-    return HTMLResponse(page, problem["status"], HEADERS | headers_of(error))
+    status = problem["status"]
+    title = _TITLES.get(status, problem["title"])
+    detail = "what the form has sent is too long for it" if isinstance(error, TooLarge) else problem["detail"]
+    page = templates().get_template("error.html").render(title=title, detail=detail, **_around(scope))
+    return HTMLResponse(page, status, HEADERS | headers_of(error))
 
 
 def _around(scope: Scope) -> dict[str, object]:

@@ -73,9 +73,17 @@ class Visit:
         """Whether the visitor has this right."""
         return self.caller.key is None or self.caller.key.allows(Right(right))
 
+    def user(self, given: str | None) -> str:
+        """The user whom a page is asked for, or else that of the visitor's key; "" for any. Raises Forbidden for one
+        whom the key is not for."""
+        try:
+            return self.caller.user(given or None) or ""
+        except Forbidden:
+            raise Forbidden("your key is for one user alone, and this page is another user's") from None
+
     def scope(self, user: str, agent: str) -> Scope:
         """A scope of the tenant. Raises Forbidden for a user whom the visitor's key is not for."""
-        self.caller.user(user)
+        self.user(user)
         return Scope(tenant=self.tenant, user=user, agent=agent)
 
     async def form(self) -> Mapping[str, str]:

@@ -365,12 +365,40 @@ async def test_who_gets_an_error_can_go_on(memory: Memory, site: str, http: Clie
     for right, pages in ((Right.READ, 3), (Right.WRITE, 0)):
         key = await memory.keys("acme").create("one", rights=[right])
         _, _, session = await sign_in(http, site, key.secret)
-        for there in ("acme/nothing", "acme/conversations/ada/cook/none", "other/people", "acme/people/ada/cook?state=a"):
+        for there in (
+            "acme/nothing",
+            "acme/conversations/ada/cook/none",
+            "other/people",
+            "acme/people/ada/cook?state=a",
+        ):
             status, text = await seen(http, f"{site}/{there}", session)
             assert status >= 400, there
             around = text.partition("<main")[0]
             assert (around.count(f'href="{ROOT}/acme/'), "Sign out" in around) == (pages, True), there
             assert ("To the conversations" in text) == (right is Right.READ)
+
+
+async def test_errors_are_said_in_words_of_the_pages(memory: Memory, site: str, http: ClientSession) -> None:
+    """And not in those of the API, of its scopes and of its verbs."""
+    key = await memory.keys("acme").create("one", rights=["read", "review"], user="ada")
+    _, _, session = await sign_in(http, site, key.secret)
+    for there, says in (
+        ("acme/nothing", "<h1>Not found</h1>"),
+        ("acme/costs", "<h1>Not allowed</h1>"),
+        ("acme/people/bob/cook", "your key is for one user alone, and this page is another user&#39;s"),
+        (f"acme/people/ada/{'a' * 201}", "<h1>Not possible</h1>"),
+    ):
+        _, text = await seen(http, f"{site}/{there}", session)
+        assert says in text, there
+    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    facts = f"{site}/acme/people/ada/cook/facts"
+    for to, field, says in (
+        (facts, {"content": "a" * 501}, "the fact has 501 characters; a fact is one sentence of at most 500: what is"),
+        (f"{site}/sign-in", {"key": "a" * 20_000}, "what the form has sent is too long for it"),
+    ):
+        sent = {**field, "form_token": sessions.form_token(session)}
+        async with http.post(to, data=sent, headers=headers) as done:
+            assert says in await done.text(), to
 
 
 async def test_another_sites_page_signs_nobody_in(memory: Memory, site: str, http: ClientSession) -> None:

@@ -38,7 +38,7 @@ async def conversations(
 ) -> Response:
     """The list. With a text, those of the user (and the agent) in which a search finds it, the best first, with what it
     found; none without a user."""
-    user = visit.caller.user(user or None) or ""
+    user = visit.user(user)
     hits, beyond = dict[tuple[str, str], Hit](), None
     if text:
         found, hits = await _with_text(visit, user, agent, text) if user else ([], hits)

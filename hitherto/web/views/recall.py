@@ -54,7 +54,7 @@ async def recall(
     visit: Visiting, *, user: str = "", agent: str = "", question: str = "", conversation: str = ""
 ) -> Response:
     """The hits for a question, as it is asked in a conversation, or anywhere."""
-    user = visit.caller.user(user or None) or ""
+    user = visit.user(user)
     asked = question if user and agent else ""
     chat = None
     if user and agent and conversation:

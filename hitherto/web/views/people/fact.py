@@ -15,7 +15,7 @@ from hitherto.errors import HithertoError, InvalidFact, InvalidInput, NotFound, 
 from hitherto.http.problems import problem_of
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
-from hitherto.web.views.people.facts import categories, subject_names
+from hitherto.web.views.people.facts import categories, sentence_in, subject_names
 from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
 router = APIRouter(dependencies=[needs(Right.READ)])
@@ -65,7 +65,7 @@ async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None
         case "confirm":
             return await facts.confirm(id, expect=expect)
         case "edit":
-            edited = {"content": form.get("content", ""), "category": form.get("category") or None}
+            edited = {"content": sentence_in(form), "category": form.get("category") or None}
             return await facts.edit(id, **edited, expect=expect)
         case "restore":
             return await facts.restore(id, expect=expect)

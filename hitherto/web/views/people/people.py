@@ -32,7 +32,7 @@ class Row:
 @router.get("/{tenant}/people")
 async def people(visit: Visiting, *, user: str = "", agent: str = "", cursor: str = "") -> Response:
     """The users, or one `user`, each with their agents. With an `agent` too, on to the facts of both."""
-    user = visit.caller.user(user or None) or ""
+    user = visit.user(user)
     if user and agent:
         return visit.to(path(visit.tenant, "people", user, agent))
     rows, beyond = await (_all if visit.may("admin") else _spoken)(visit, user, cursor)
