@@ -273,7 +273,7 @@ async def test_a_list_of_facts_has_pages(signed_in: SignIn, site: str, memory: M
     await expect(page.get_by_text("30 facts hold now.")).to_be_visible()
     operator = await signed_in("admin")
     await operator.goto(f"{site}/acme/people/ada/cook")
-    await expect(operator.get_by_text("60 facts of ada’s own that hold now.")).to_be_visible()
+    await expect(operator.get_by_text("60 of ada’s own facts hold now.")).to_be_visible()
     await operator.get_by_role("link", name="Add a fact").click()
     await expect(operator.get_by_label("One sentence")).to_be_in_viewport()
 
