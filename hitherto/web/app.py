@@ -199,10 +199,10 @@ def _around(scope: Scope) -> dict[str, object]:
     caller: Caller | None = scope.get("caller")
     if caller is None:
         return {"frame": "layout.html", "visit": None}
-    tenant = caller.tenant
-    if caller.key is None:
+    tenant, parts = caller.tenant, scope["path"].split("/")
+    if caller.key is None and len(parts) > 3:
         with suppress(InvalidScope):
-            tenant = checked_name(name_in(scope.get("path_params", {}).get("tenant", tenant)), "tenant")
+            tenant = checked_name(name_in(parts[2]), "tenant")
     request = Request(scope)
     token = form_token(session_in(request.headers))
     visit = Visit(request, tenant)

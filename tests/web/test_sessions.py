@@ -410,6 +410,7 @@ async def test_another_sites_page_signs_nobody_in(memory: Memory, site: str, htt
 async def test_without_keys_only_pages_of_this_machine(memory: Memory, http: ClientSession) -> None:
     async with listening(create_inspector(memory, False, LIMITS)) as url:
         assert (await seen(http, f"{url}{ROOT}/acme/conversations", ""))[0] == 200
+        assert f'href="{ROOT}/acme/people"' in (await seen(http, f"{url}{ROOT}/acme/nothing", ""))[1]
         assert (await seen(http, f"{url}{ROOT}/acme/conversations", "", Host="evil.example"))[0] == 403
         assert (await seen(http, f"{url}{ROOT}/acme/conversations", "", Origin="https://evil.example"))[0] == 403
 
