@@ -147,6 +147,9 @@ async def test_a_fact_that_cannot_be_added_is_not_lost(signed_in: SignIn, site: 
     await expect(add.get_by_label("One sentence")).to_have_value("Rex is afraid of thunder.")
     await expect(add.get_by_label("Category")).to_have_value("preference")
     await expect(add.get_by_label("About")).to_have_value("dog" * 70)
+    answer = await page.goto(page.url)  # as signing in anew would
+    assert answer is not None
+    assert answer.status == 200
 
 
 async def test_what_a_fact_replaced_can_be_restored(signed_in: SignIn, site: str, database: str) -> None:

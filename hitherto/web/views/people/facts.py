@@ -23,6 +23,7 @@ EVERY = "every"
 
 
 @router.get("/{tenant}/people/{user}/{agent}")
+@router.get("/{tenant}/people/{user}/{agent}/facts")  # where a form that could not be followed is shown again
 async def facts(
     visit: OfPerson, *, whose: str = "", subject: str = "", category: str = "", state: str = "current", after: int = 0
 ) -> Response:
