@@ -89,8 +89,8 @@ def fate_lines(fates: Iterable[Span]) -> list[FateLine]:
 class Became:
     """What became of a message in a request: its fate, "" for one that was said since, and that in words."""
 
-    fate: str
-    words: str
+    fate: str = ""
+    words: str = ""
 
 
 def became(logged: Logged, manifest: Manifest) -> Became:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from hitherto import Memory, Scope, assistant, user
+from hitherto import Call, Memory, Scope, assistant, system, tool_result, user
 from hitherto.web.templating import LONGEST
 from tests.web.conftest import ADA, SignIn
 
@@ -81,6 +81,18 @@ async def test_the_log_says_what_the_last_request_had(signed_in: SignIn, site: s
     await expect(page.locator("#m41 .fate")).to_have_text("said since")
     await page.goto(f"{site}/acme/conversations/ada/cook/monday/context?of=monday&seq=40")
     await expect(page.locator("main")).to_contain_text("Yes, in the last request: it was asked with this request.")
+
+
+async def test_calls_are_shown_where_no_request_is_possible(signed_in: SignIn, site: str, memory: Memory) -> None:
+    chat = memory.conversation("monday", scope=ADA)
+    await chat.append(system("Be brief. " * 20_000))
+    await chat.append(
+        user("Oslo?"), assistant(calls=[Call(id="c1", name="weather")]), tool_result("c1", "[error] No such place.")
+    )
+    page = await signed_in("read")
+    await page.goto(f"{site}/acme/conversations/ada/cook/monday")
+    await expect(page.get_by_role("status").first).to_contain_text("Nothing fits into the budget")
+    await expect(page.locator("details summary")).to_have_text("weather 2 messages, 2 to 3 failed")
 
 
 async def test_the_log_says_what_another_branch_has(signed_in: SignIn, site: str, memory: Memory) -> None:

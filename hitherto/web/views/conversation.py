@@ -38,7 +38,7 @@ class ShownMessage:
     otherwise `now` than the context had it."""
 
     logged: Logged
-    became: Became | None
+    became: Became
     marked: bool
     now: str
 
@@ -165,7 +165,7 @@ def _turns(
     logged: Sequence[Logged], retracted: Ranges, manifest: Manifest | None, rests: Ranges, rev: int
 ) -> Iterator[LogTurn]:
     def shown(one: Logged) -> ShownMessage:
-        there = None if manifest is None else became(one, manifest)
+        there = Became() if manifest is None else became(one, manifest)
         marked = any_in(rests, one.seq, one.seq) if rests else False
         return ShownMessage(one, there, marked, "" if manifest is None else _now(one, manifest, rev))
 
