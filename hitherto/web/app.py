@@ -78,8 +78,9 @@ def create_inspector(memory: Memory, keys: bool, limits: Limits, *, doctor: Doct
     )
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        """HEAD is answered as GET, of which the server leaves the body out."""
-        await gate({**scope, "method": "GET"} if scope.get("method") == "HEAD" else scope, receive, send)
+        """HEAD is answered as GET, of which the server leaves the body out, but for an export, which would be made."""
+        head = scope.get("method") == "HEAD" and scope["path"] != ROOT + DOWNLOAD
+        await gate({**scope, "method": "GET"} if head else scope, receive, send)
 
     return answer
 
@@ -129,7 +130,8 @@ async def sign_in(request: Request) -> Response:
     try:
         session = await sessions.sign_in(found.get("key", ""))
     except Unauthorized as error:
-        return _sign_in(to, error=str(error), status=401)
+        erased = own_tenant_erased(request.scope["memory"], session_in(request.headers))
+        return _sign_in(to, error=str(error), status=401, erased=erased)
     answer = RedirectResponse(to, 303, HEADERS)
     keep_session(answer, session, request)
     return answer

@@ -52,13 +52,18 @@ async def test_a_session_lasts_as_long_as_its_key(memory: Memory, site: str, htt
 
 
 async def test_head_is_answered_as_get(memory: Memory, site: str, http: ClientSession) -> None:
+    """But for an export, which would be made for nothing."""
     key = await memory.keys("acme").create("one", rights=["read"])
-    _, _, session = await sign_in(http, site, key.secret)
-    headers = {"Cookie": f"{sessions.COOKIE}={session}"}
+    admin = await memory.keys("acme").create("two", rights=["admin"])
+    headers, more = [
+        {"Cookie": f"{sessions.COOKIE}={(await sign_in(http, site, one.secret))[2]}"} for one in (key, admin)
+    ]
     for there, sent, status in (
         ("acme/conversations", headers, 200),
         ("acme/conversations", {}, 303),
         ("acme/costs", headers, 403),
+        ("acme/costs", more, 200),
+        ("export?tenant=acme", more, 403),
         ("sign-in", {}, 200),
         ("static/inspector.js", {}, 200),
     ):

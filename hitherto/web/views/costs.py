@@ -10,9 +10,11 @@ from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from hitherto.core.key import Right
+from hitherto.core.ledger import Costs
+from hitherto.engine.memory import Memory
+from hitherto.engine.services import MemorySettings
 from hitherto.http.server.callers import needs
 from hitherto.web.charts import columns_of
-from hitherto.web.limits import stopped
 from hitherto.web.visit import Visiting
 
 router = APIRouter(dependencies=[needs(Right.ADMIN)])
@@ -68,7 +70,7 @@ async def costs(
         limit=settings.daily_cost,
         limit_tokens=settings.daily_tokens,
         share=settings.daily_user_share,
-        stopped=await stopped(visit.memory, visit.tenant, settings),
+        stopped=await _stopped(visit.memory, visit.tenant, settings),
         groups=groups,
     )
 
@@ -76,3 +78,25 @@ async def costs(
 def _before(until: date, days: int) -> date:
     """The first of so many days that end with this one."""
     return date.fromordinal(max(until.toordinal() - days + 1, 1))
+
+
+async def _stopped(memory: Memory, tenant: str, settings: MemorySettings) -> list[str] | None:
+    """The users who have had a user's share of today's limit (UTC), as far as the ledger tells; None where the tenant
+    has reached all of it."""
+    if settings.daily_cost is None and settings.daily_tokens is None:
+        return []
+    today = datetime.now(UTC).date()
+    spent = await memory.costs("user", tenant=tenant, since=today, until=today)
+    if _reached(spent, settings, 1.0):
+        return None
+    users = [one.group for one in spent if one.group and _reached([one], settings, settings.daily_user_share)]
+    others = [one for one in (await memory.scopes("user", tenant=tenant)).scopes if one.conversations] if users else []
+    return users if len(others) > 1 else []
+
+
+def _reached(spent: list[Costs], settings: MemorySettings, share: float) -> bool:
+    cost = sum(one.cost for one in spent)
+    tokens = sum(one.tokens_in + one.tokens_out for one in spent)
+    return (settings.daily_cost is not None and cost >= settings.daily_cost * share) or (
+        settings.daily_tokens is not None and tokens >= settings.daily_tokens * share
+    )

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from hitherto.core.key import Right
 from hitherto.errors import NotFound
 from hitherto.http.server.callers import needs
-from hitherto.web.limits import stopped
 from hitherto.web.templating import path
 from hitherto.web.visit import Visiting
 
@@ -42,7 +41,7 @@ async def health(visit: Visiting, *, check: bool = False, cursor: str = "") -> R
         cursor=cursor,
         older=looked_at.next,
         backlog=backlog,
-        stopped=await stopped(visit.memory, visit.tenant, settings) if backlog.put_off else [],
+        limited=settings.daily_cost is not None or settings.daily_tokens is not None,
         checks=await doctor() if check and doctor else None,
         checkable=doctor is not None,
         address=path(visit.tenant, "health", check="true"),
