@@ -33,7 +33,7 @@ from hitherto.http.server.gate import RequestGate
 from hitherto.web.sessions import COOKIE, Sessions, form_token, session_in
 from hitherto.web.templating import HERE, ROOT, name_in
 from hitherto.web.views import ROUTES
-from hitherto.web.views.erase import Work, own_tenant_erased
+from hitherto.web.views.erase import own_tenant_erased
 from hitherto.web.views.export import DOWNLOAD
 from hitherto.web.views.health import Doctor
 from hitherto.web.visit import HEADERS, Visit, form_of, here_of, keep_session, templates
@@ -111,8 +111,7 @@ async def sign_in_page(request: Request, to: str = ROOT) -> Response:
     sessions: Sessions = request.scope["authentication"]
     if not sessions.needed:
         return RedirectResponse(_own(to), 303, HEADERS)
-    # Only the session that did it is told: a link could say anything.
-    return _sign_in(to, erased=own_tenant_erased(request.scope["memory"], session_in(request.headers)))
+    return _sign_in(request, to)
 
 
 @_entrance.post("/sign-in")
@@ -130,8 +129,7 @@ async def sign_in(request: Request) -> Response:
     try:
         session = await sessions.sign_in(found.get("key", ""))
     except Unauthorized as error:
-        erased = own_tenant_erased(request.scope["memory"], session_in(request.headers))
-        return _sign_in(to, error=str(error), status=401, erased=erased)
+        return _sign_in(request, to, error=str(error), status=401)
     answer = RedirectResponse(to, 303, HEADERS)
     keep_session(answer, session, request)
     return answer
@@ -157,7 +155,9 @@ async def static(name: str) -> Response:
     return Response((HERE / "static" / name).read_bytes(), media_type=_FILES[name], headers=kept)
 
 
-def _sign_in(to: str, *, error: str = "", status: int = 200, erased: tuple[str, Work] | None = None) -> Response:
+def _sign_in(request: Request, to: str, *, error: str = "", status: int = 200) -> Response:
+    # Only the session that did it is told: a link could say anything.
+    erased = own_tenant_erased(request.scope["memory"], session_in(request.headers))
     page = templates().get_template("sign_in.html").render(to=to, error=error, erased=erased)
     return HTMLResponse(page, status, HEADERS)
 

@@ -46,13 +46,18 @@ async def test_a_branch_that_was_left_is_shown_again(signed_in: SignIn, site: st
     await expect(page.get_by_role("button", name="Make this the current")).to_have_count(0)
 
 
-async def test_a_failed_digest_says_why_and_is_tried_again(database: str, signed_in: SignIn, site: str) -> None:
+async def talk_in_vain(database: str) -> None:
+    """A conversation whose digest fails."""
     broken = Scripted(then=ValueError("the model speaks in riddles"))
     async with hitherto.open(database, model=broken, digest_max_attempts=1, backoff=0, row_security=True) as memory:
         chat = memory.conversation("monday", scope=ADA, policy="rolling")
         for at in range(40):
             await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
         await memory.wait_for_digests()
+
+
+async def test_a_failed_digest_says_why_and_is_tried_again(database: str, signed_in: SignIn, site: str) -> None:
+    await talk_in_vain(database)
     page = await signed_in("admin")
     await page.get_by_role("link", name="Health").click()
     await page.get_by_role("link", name="failed in Question 0").click()
@@ -200,12 +205,7 @@ async def test_failed_digests_of_older_conversations(
 ) -> None:
     """Are a link away: one page looks at a few conversations, and says so."""
     monkeypatch.setattr(health, "LAST", 1)
-    broken = Scripted(then=ValueError("the model speaks in riddles"))
-    async with hitherto.open(database, model=broken, digest_max_attempts=1, backoff=0, row_security=True) as failing:
-        chat = failing.conversation("monday", scope=ADA, policy="rolling")
-        for at in range(40):
-            await chat.append(user(f"Question {at}"), assistant(f"Answer {at}."))
-        await failing.wait_for_digests()
+    await talk_in_vain(database)
     await memory.conversation("tuesday", scope=ADA).append(user("Hello"))
     page = await signed_in("admin")
     await page.get_by_role("link", name="Health").click()

@@ -398,7 +398,7 @@ async def test_errors_are_said_in_words_of_the_pages(memory: Memory, site: str, 
     headers = {"Cookie": f"{sessions.COOKIE}={session}"}
     facts = f"{site}/acme/people/ada/cook/facts"
     for to, field, says in (
-        (facts, {"content": "a" * 501}, "the fact has 501 characters; a fact is one sentence of at most 500: what is"),
+        (facts, {"content": "a" * 501}, "the fact has 501 characters; at most 500 are kept: give one sentence"),
         (f"{site}/sign-in", {"key": "a" * 20_000}, "what the form has sent is too long for it"),
     ):
         sent = {**field, "form_token": sessions.form_token(session)}

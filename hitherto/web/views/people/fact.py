@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from fastapi import APIRouter
@@ -11,11 +10,11 @@ from starlette.responses import Response
 from hitherto.core.facts.fact import Fact, FactState
 from hitherto.core.key import Right
 from hitherto.engine.facts.facts import Facts
-from hitherto.errors import HithertoError, InvalidFact, InvalidInput, NotFound, StaleVersion
+from hitherto.errors import InvalidFact, InvalidInput, NotFound, StaleVersion
 from hitherto.http.problems import problem_of
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
-from hitherto.web.views.people.facts import categories, sentence_in, subject_names
+from hitherto.web.views.people.facts import categories
 from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
 router = APIRouter(dependencies=[needs(Right.READ)])
@@ -54,8 +53,7 @@ async def similar(visit: OfPerson, id: int) -> Response:
     least = AT_LEAST if hits.space else AT_LEAST_IN_WORDS
     ids = [hit.fact for hit in hits.hits if hit.fact != id and hit.scores.fused >= least]
     read = [await visit.facts.get(one) for one in ids if one is not None]
-    shown = [one for one in read if one][:ALIKE]
-    return await visit.page("people/similar.html", fact=found, alike=shown, subjects=await subject_names(visit, shown))
+    return await visit.page("people/similar.html", fact=found, alike=[one for one in read if one][:ALIKE])
 
 
 async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None:
@@ -65,7 +63,7 @@ async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None
         case "confirm":
             return await facts.confirm(id, expect=expect)
         case "edit":
-            edited = {"content": sentence_in(form), "category": form.get("category") or None}
+            edited = {"content": form.get("content", ""), "category": form.get("category") or None}
             return await facts.edit(id, **edited, expect=expect)
         case "restore":
             return await facts.restore(id, expect=expect)
@@ -83,12 +81,6 @@ async def changed(facts: Facts, id: int, form: Mapping[str, str]) -> Fact | None
 def why(error: InvalidFact | NotFound | StaleVersion) -> str:
     """Why a form was not followed, in words for who sent it."""
     return "there is no such fact of this person any more" if isinstance(error, NotFound) else str(error)
-
-
-def alike(error: HithertoError) -> int | None:
-    """The other fact of which an error says that it says the same already."""
-    found = re.match(r"fact (\d+) says already", str(error))
-    return int(found[1]) if found else None
 
 
 async def _there(visit: PersonVisit, id: int) -> Fact:
@@ -124,7 +116,6 @@ async def _page(
         shown=SHOWN,
         categories=await categories(visit),
         error=why(error) if error else "",
-        other=alike(error) if error else None,
         typed=typed or {},
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from hitherto.core.facts.fact import LONGEST_FACT, Fact
+from hitherto.core.facts.fact import Fact
 from hitherto.core.key import Right
-from hitherto.core.plain_text import plain
-from hitherto.errors import InvalidFact, InvalidInput
+from hitherto.errors import InvalidInput
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
 from hitherto.web.visit import OfPerson, PersonVisit, Visit
@@ -39,42 +38,15 @@ async def add(visit: OfPerson) -> Response:
     form = await visit.form()
     try:
         about = visit.memory.facts(visit.person, subject=form.get("subject") or None)
-        added = await about.add(sentence_in(form), category=form.get("category") or None)
+        added = await about.add(form.get("content", ""), category=form.get("category") or None)
     except InvalidInput as error:
         return await _page(visit, {"state": "current"}, 0, error=str(error), typed=form)
     return visit.to(path(visit.base, "facts", added.id))
 
 
-def sentence_in(form: Mapping[str, str]) -> str:
-    """The fact that a form has. Raises InvalidFact for one that is too long."""
-    said = form.get("content", "")
-    if (length := len(plain(said))) > LONGEST_FACT:
-        raise InvalidFact(
-            f"the fact has {length:,} characters; a fact is one sentence of at most {LONGEST_FACT}: what is longer "
-            "belongs into a document"
-        )
-    return said
-
-
 async def categories(visit: Visit) -> tuple[str, ...]:
     """Those that are defined."""
     return (await visit.memory.settings()).fact_categories
-
-
-async def subject_names(visit: Visit, facts: Iterable[Fact]) -> dict[str, str]:
-    """The names of what the facts are about, for those who may know them: operators."""
-    ids = {one.subject for one in facts if one.subject} if visit.may("admin") else ()
-    known = [await visit.memory.subject(one, tenant=visit.tenant) for one in ids]
-    return {one.id: one.name for one in known if one is not None}
-
-
-async def _known(visit: PersonVisit) -> int | None:
-    """How many facts of the person's own hold now. Only operators may count them."""
-    if not visit.may("admin"):
-        return None
-    person = visit.person
-    found = await visit.memory.scopes("agent", tenant=person.tenant, user=person.user, limit=1_000)
-    return next((one.facts for one in found.scopes if one.name == person.agent), None)
 
 
 async def _page(
@@ -106,9 +78,7 @@ async def _page(
         asked={"whose": "", "subject": "", "category": "", **asked},
         after=after,
         next=found[-1].id if more else None,
-        paged=bool(more or after),
-        count=await _known(visit) if more or after else len(found),
-        subjects=await subject_names(visit, found),
+        count=None if more or after else len(found),
         categories=defined,
         error=error,
         typed=typed or {},

@@ -12,7 +12,7 @@ from hitherto.core.key import Right
 from hitherto.errors import InvalidFact, NotFound, StaleVersion
 from hitherto.http.server.callers import needs
 from hitherto.web.templating import path
-from hitherto.web.views.people.fact import alike, changed, subject_of, why
+from hitherto.web.views.people.fact import changed, subject_of, why
 from hitherto.web.views.people.facts import categories
 from hitherto.web.visit import OfPerson, PersonVisit, number_in
 
@@ -41,7 +41,7 @@ async def decide(visit: OfPerson) -> Response:
     try:
         await changed(visit.facts, fact, form)
     except (InvalidFact, NotFound, StaleVersion) as error:
-        return await _page(visit, after, fact, error=why(error), other=alike(error), typed=form)
+        return await _page(visit, after, fact, error=why(error), typed=form)
     if deleted is not None:  # its text stands nowhere but in the form that would bring it back
         return await _page(visit, after, fact + 1, did="delete", done=fact, deleted=deleted)
     return visit.to_told(path(visit.base, "review", after=after, at=fact + 1, did=action, fact=fact))
@@ -56,7 +56,6 @@ async def _page(
     done: int = 0,
     deleted: Fact | None = None,
     error: str = "",
-    other: int | None = None,
     typed: Mapping[str, str] | None = None,
 ) -> Response:
     found = await visit.facts.list(shared=False, confirmed=False, after=after, limit=SHOWN + 1)
@@ -78,6 +77,5 @@ async def _page(
         done=done,
         deleted=deleted,
         error=error,
-        other=other,
         typed=typed or {} if fact and fact.id == at else {},
     )
